@@ -1,0 +1,43 @@
+"""One tree of errors for all packages.
+
+A message says what happened, to which input, and what to do next. The library raises; only the
+command line turns an error into an exit code.
+"""
+
+from __future__ import annotations
+
+
+class FwpError(Exception):
+    """Base of every error that a user can cause or meet; the command line exits with 2."""
+
+
+class DataError(FwpError):
+    """A data file or a record in it is unusable: names the file, the line and the field."""
+
+
+class WorkspaceError(FwpError):
+    """The workspace folder cannot be created, read or written."""
+
+
+class StoreIndexError(FwpError):
+    """The index cannot be built or opened."""
+
+
+class QueryError(FwpError):
+    """An SQL statement is wrong, not permitted, or ran out of time."""
+
+
+class UnknownPaper(FwpError):
+    """A paper id that the store does not hold."""
+
+
+class UnknownExperiment(FwpError):
+    """An experiment name or scale that does not exist."""
+
+
+class ConfigError(FwpError):
+    """A configuration value is out of range or does not fit the others."""
+
+
+class RunError(FwpError):
+    """A run could not be carried out or resumed."""

@@ -1,0 +1,320 @@
+"""The DuckDB index over the ledger, and read-only SQL on it; the only importer of duckdb.
+
+DuckDB locks a file across processes in both directions, so nobody holds the index open: a query
+opens it, answers and closes. A stale index is rebuilt beside the old one and renamed over it, so
+readers in other processes go on undisturbed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import duckdb
+from filelock import FileLock, Timeout
+
+from records.errors import QueryError, StoreIndexError, WorkspaceError
+from records.ledger import Contents, Ledger
+from records.models import (
+    Assertion,
+    Check,
+    Citation,
+    Claim,
+    Evidence,
+    ListEntry,
+    Paper,
+    Record,
+    Run,
+    digest,
+)
+from records.status import derive_statuses
+from records.verdict import RULE_VERSION, judge, measurements
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+R = TypeVar("R", bound=Record)
+
+_SCHEMA = Path(__file__).with_name("schema.sql")
+_LOCK_SECONDS = 120
+_SEALED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "memory_limit": "2GB",
+    "lock_configuration": "true",
+}
+_READING = {"SELECT", "EXPLAIN"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows of a query. ``truncated`` tells that there were more than asked for."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    truncated: bool = False
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return one dictionary a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(list(self.rows), columns=list(self.columns))
+
+
+class Index:
+    """The index of one workspace.
+
+    Args:
+        home: the workspace folder, whose ledger is the source of every row.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.path = home / "index.duckdb"
+        self.ledger = Ledger(home)
+
+    def refresh(self) -> tuple[str, ...]:
+        """Rebuild the index if the ledger or the code that derives from it has changed.
+
+        Returns:
+            A sentence for each thing that was out of order: damaged batches, a corrupted index.
+
+        Raises:
+            WorkspaceError: the workspace cannot be written.
+            StoreIndexError: the ledger's records do not fit together.
+        """
+        if self._stored("fingerprint") == self.fingerprint():
+            return tuple(json.loads(self._stored("problems") or "[]"))
+        try:
+            with FileLock(self.home / "index.lock", timeout=_LOCK_SECONDS):
+                return self._rebuild()
+        except Timeout as error:
+            raise StoreIndexError(
+                f"another process has been rebuilding {self.path} for {_LOCK_SECONDS} s; "
+                f"end it, or delete {self.home / 'index.lock'}"
+            ) from error
+        except OSError as error:
+            raise WorkspaceError(
+                f"cannot write the index {self.path}: {error.strerror}. "
+                "Choose a workspace that you may write to, with --home or FWP_HOME."
+            ) from error
+
+    def fingerprint(self) -> str:
+        """Return a digest of everything that the index depends on."""
+        schema = _SCHEMA.read_text(encoding="utf-8")
+        return digest([self.ledger.names(), schema, RULE_VERSION])
+
+    def query(self, sql: str, *, timeout: float = 60.0, limit: int | None = None) -> Result:
+        """Answer one read-only statement.
+
+        The connection is sealed: it reads this index and nothing else, neither files nor network,
+        and can change no setting.
+
+        Args:
+            sql: one SELECT, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN statement.
+            timeout: seconds after which the statement is stopped.
+            limit: the most rows to return; None for all.
+
+        Raises:
+            QueryError: not one statement, not a reading one, wrong (with DuckDB's message), or
+                stopped at the time limit.
+        """
+        with _open_sealed(self.path) as connection:
+            _require_one_reading_statement(connection, sql)
+            with _interrupted_after(connection, timeout) as expired:
+                try:
+                    cursor = connection.execute(sql)
+                    rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
+                except duckdb.Error as error:
+                    if expired.is_set():
+                        raise QueryError(
+                            f"the statement was stopped after {timeout:g} s; ask for less"
+                        ) from error
+                    raise QueryError(str(error)) from error
+            described = cursor.description or []
+        kept = rows if limit is None else rows[:limit]
+        return Result(
+            columns=_unique([column[0] for column in described]),
+            types=tuple(str(column[1]) for column in described),
+            rows=tuple(kept),
+            truncated=len(rows) > len(kept),
+        )
+
+    def export_parquet(self, sql: str, target: Path) -> None:
+        """Write the rows of one read-only statement to a Parquet file, complete or not at all."""
+        result = self.query(sql)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            result.frame().to_parquet(temporary, index=False)
+            temporary.replace(target)
+        except OSError as error:
+            raise QueryError(f"cannot write {target}: {error.strerror or error}") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _stored(self, key: str) -> str | None:
+        if not self.path.exists():
+            return None
+        try:
+            with _open_sealed(self.path) as connection:
+                row = connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+        except (duckdb.Error, StoreIndexError):
+            return None
+        return None if row is None else str(row[0])
+
+    def _rebuild(self) -> tuple[str, ...]:
+        fingerprint = self.fingerprint()
+        if self._stored("fingerprint") == fingerprint:
+            return tuple(json.loads(self._stored("problems") or "[]"))
+        corrupt = self.path.exists() and self._stored("fingerprint") is None
+        contents = self.ledger.read()
+        folder = Path(tempfile.mkdtemp(prefix=".index-", dir=self.home))
+        try:
+            build(folder / "index.duckdb", contents, fingerprint)
+            (folder / "index.duckdb").replace(self.path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if corrupt:
+            return (f"the index {self.path} could not be read and was rebuilt", *contents.problems)
+        return contents.problems
+
+
+def build(path: Path, contents: Contents, fingerprint: str) -> None:
+    """Build an index file from the current batches of a ledger.
+
+    Raises:
+        StoreIndexError: records do not fit together, such as two papers of one id.
+    """
+    connection = duckdb.connect(str(path))
+    try:
+        connection.execute(_SCHEMA.read_text(encoding="utf-8"))
+        for table, rows in _tables(contents.current()).items():
+            _insert(connection, table, rows)
+        meta = {"fingerprint": fingerprint, "problems": json.dumps(contents.problems)}
+        _insert(connection, "meta", [{"key": k, "value": v} for k, v in meta.items()])
+    except duckdb.Error as error:
+        raise StoreIndexError(f"the ledger's records do not fit together: {error}") from error
+    finally:
+        connection.close()
+
+
+def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
+    assertions = _latest(records, Assertion, "assertion_id")
+    claims = _latest(records, Claim, "claim_id")
+    checks = [r for r in records if isinstance(r, Check)]
+    runs = _latest(records, Run, "run_id")
+    by_id = {claim.claim_id: claim for claim in claims}
+    measured = measurements(runs)
+    return {
+        "papers": _rows(_latest(records, Paper, "paper_id")),
+        "evidence": _rows(_latest(records, Evidence, "evidence_id")),
+        "listings": _rows([r for r in records if isinstance(r, ListEntry)]),
+        "assertions": _rows(assertions),
+        "checks": [
+            {"check_id": c.check_id, **row} for c, row in zip(checks, _rows(checks), strict=True)
+        ],
+        "citations": _rows([r for r in records if isinstance(r, Citation)]),
+        "claims": _numbered(_rows(claims)),
+        "runs": [
+            {**r.model_dump(mode="json", exclude={"metrics"}), "signature": r.signature}
+            for r in runs
+        ],
+        "metrics": [{"run_id": run.run_id, **row} for run in runs for row in _rows(run.metrics)],
+        "verdicts": _rows([judge(claim, measured, by_id) for claim in claims]),
+        "derived_statuses": _numbered(_rows(derive_statuses(assertions, checks))),
+    }
+
+
+def _latest(records: Sequence[Record], model: type[R], key: str) -> list[R]:
+    return list({getattr(r, key): r for r in records if isinstance(r, model)}.values())
+
+
+def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+    return [record.model_dump(mode="json") for record in records]
+
+
+def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "ordinal": number} for number, row in enumerate(rows)]
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    described = connection.execute(f"DESCRIBE {table}").fetchall()
+    structure = json.dumps([{name: kind for name, kind, *_ in described}])
+    connection.execute(
+        f"INSERT INTO {table} SELECT unnest(from_json($1::JSON, $2), recursive := true)",
+        [json.dumps(rows), structure],
+    )
+
+
+@contextmanager
+def _open_sealed(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    try:
+        connection = duckdb.connect(str(path), read_only=True, config=dict(_SEALED))
+    except duckdb.Error as error:
+        raise StoreIndexError(f"the index {path} cannot be opened: {error}") from error
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _require_one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    try:
+        statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise QueryError(str(error)) from error
+    if len(statements) != 1:
+        raise QueryError(f"give one statement; this is {len(statements)}")
+    kind = statements[0].type.name
+    if kind not in _READING:
+        raise QueryError(
+            f"{kind} statements are not permitted: the store is read-only here. "
+            "Use SELECT, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN."
+        )
+
+
+@contextmanager
+def _interrupted_after(
+    connection: duckdb.DuckDBPyConnection, seconds: float
+) -> Iterator[threading.Event]:
+    expired = threading.Event()
+
+    def stop() -> None:
+        expired.set()
+        connection.interrupt()
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield expired
+    finally:
+        timer.cancel()
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the column names with repeated ones numbered, as frames need them distinct."""
+    seen: dict[str, int] = {}
+    unique = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(unique)

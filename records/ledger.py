@@ -1,0 +1,229 @@
+"""The ledger: append-only batches of records on disk, the truth that the index is built from.
+
+A batch is one immutable file, ``ledger/<time>-<origin>-<sha256[:16]>.jsonl``: a header line, then
+one JSON object a record. It is written beside and renamed into place, so a process killed at any
+moment leaves at most a temporary file. The hash in the name is that of the content: a damaged
+batch is noticed, reported and left out.
+
+Every batch has an origin ("curated/2102.11174", "verify/2102.11174", "run/1a2b"). The newest batch
+of an origin is its current one; older ones stay on disk as history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from records.errors import DataError, WorkspaceError
+from records.models import (
+    Assertion,
+    Check,
+    Citation,
+    Claim,
+    Evidence,
+    ListEntry,
+    Paper,
+    Record,
+    Run,
+)
+
+RECORD_TYPES: dict[str, type[Record]] = {
+    "paper": Paper,
+    "evidence": Evidence,
+    "listing": ListEntry,
+    "assertion": Assertion,
+    "check": Check,
+    "citation": Citation,
+    "claim": Claim,
+    "run": Run,
+}
+_TYPE_NAMES = {model: name for name, model in RECORD_TYPES.items()}
+_NAME = re.compile(r"^(?P<time>\d{20})-(?P<slug>[\w.+-]+)-(?P<sha>[0-9a-f]{16})\.jsonl$")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch as read from disk. ``created`` is UTC."""
+
+    name: str
+    origin: str
+    created: datetime
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All readable batches, oldest first, and a sentence for each file that was left out."""
+
+    batches: tuple[Batch, ...]
+    problems: tuple[str, ...]
+
+    def current(self) -> list[Record]:
+        """Return the records of the newest batch of each origin, in the order of writing."""
+        newest = {batch.origin: batch for batch in self.batches}
+        return [record for batch in newest.values() for record in batch.records]
+
+
+def to_line(record: Record) -> str:
+    """Return the JSON line of a record, with its type name first."""
+    body = record.model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({"type": _TYPE_NAMES[type(record)], **body}, ensure_ascii=False)
+
+
+def from_line(line: str) -> Record:
+    """Parse what ``to_line`` wrote.
+
+    Raises:
+        ValueError: the line is not a JSON object of a known type, or a field is invalid (then a
+            pydantic ValidationError, which is a ValueError).
+    """
+    body = json.loads(line)
+    if not isinstance(body, dict):
+        raise ValueError("not a JSON object")
+    name = body.pop("type", None)
+    if name not in RECORD_TYPES:
+        raise ValueError(f"field 'type' is {name!r}; known: {', '.join(RECORD_TYPES)}")
+    return RECORD_TYPES[name].model_validate(body)
+
+
+def first_error(error: Exception) -> str:
+    """Return one line for a validation error: the field, what is wrong with it, and the value."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    detail = error.errors()[0]
+    field = ".".join(str(part) for part in detail["loc"]) or "record"
+    return f"field '{field}': {detail['msg']} (got {detail['input']!r:.80})"
+
+
+class Ledger:
+    """The batches of one workspace folder.
+
+    Args:
+        home: the workspace; ``home/ledger`` is created by the first ``append``.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "ledger"
+
+    def names(self) -> list[str]:
+        """Return the file names of all batches, oldest first."""
+        try:
+            return sorted(p.name for p in self.folder.iterdir() if _NAME.match(p.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise WorkspaceError(
+                f"cannot read the ledger {self.folder}: {error.strerror}"
+            ) from error
+
+    def append(self, origin: str, records: Sequence[Record]) -> Path | None:
+        """Write one batch; return its path, or None where the current batch says the same.
+
+        Raises:
+            WorkspaceError: the folder cannot be written; nothing is left behind.
+        """
+        content = _serialise(origin, records)
+        sha = hashlib.sha256(content).hexdigest()[:16]
+        suffix = f"-{_slug(origin)}-{sha}.jsonl"
+        same_origin = [n for n in self.names() if _slug_of(n) == _slug(origin)]
+        if same_origin and same_origin[-1].endswith(suffix):
+            return None
+        path = self.folder / f"{time.time_ns():020d}{suffix}"
+        try:
+            _write_then_rename(path, content)
+        except OSError as error:
+            raise WorkspaceError(
+                f"cannot write to the workspace {self.folder.parent}: {error.strerror}. "
+                "Choose a folder that you may write to, with --home or FWP_HOME."
+            ) from error
+        return path
+
+    def read(self) -> Contents:
+        """Read every batch. Damaged and half-written ones are named in ``problems``."""
+        batches, problems = [], list(self._half_written())
+        for name in self.names():
+            try:
+                batches.append(_parse(name, (self.folder / name).read_bytes()))
+            except DataError as error:
+                problems.append(str(error))
+            except OSError as error:
+                problems.append(f"ledger batch {name} cannot be read ({error.strerror}); left out")
+        return Contents(tuple(batches), tuple(problems))
+
+    def _half_written(self) -> Iterator[str]:
+        if not self.folder.is_dir():
+            return
+        for path in sorted(self.folder.glob(".*.tmp")):
+            pid = path.name.split(".")[-2]
+            if not (pid.isdigit() and _is_alive(int(pid))):
+                yield (
+                    f"half-written batch {path.name} ignored: its process ended before it was "
+                    "complete. It is safe to delete."
+                )
+
+
+def _serialise(origin: str, records: Iterable[Record]) -> bytes:
+    lines = [to_line(record) for record in records]
+    header = json.dumps({"origin": origin, "records": len(lines)}, ensure_ascii=False)
+    return ("\n".join([header, *lines]) + "\n").encode()
+
+
+def _slug(origin: str) -> str:
+    return re.sub(r"[^\w.+]", "_", origin)
+
+
+def _slug_of(name: str) -> str:
+    match = _NAME.match(name)
+    return match["slug"] if match else ""
+
+
+def _write_then_rename(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _parse(name: str, content: bytes) -> Batch:
+    match = _NAME.match(name)
+    assert match is not None
+    if hashlib.sha256(content).hexdigest()[:16] != match["sha"]:
+        raise DataError(
+            f"ledger batch {name} is damaged (its content does not match its name); left out"
+        )
+    header, *lines = content.decode().rstrip("\n").split("\n")
+    records = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            records.append(from_line(line))
+        except ValueError as error:
+            raise DataError(
+                f"ledger batch {name}, line {number}: {first_error(error)}; the batch was left out"
+            ) from error
+    created = datetime.fromtimestamp(int(match["time"]) / 1e9, tz=UTC)
+    return Batch(name, json.loads(header)["origin"], created, tuple(records))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

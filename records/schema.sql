@@ -1,0 +1,106 @@
+-- The index over the ledger. It holds nothing of its own: deleting the file loses nothing.
+-- Column names of tables and views are relied on by others; add columns at the end.
+
+CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR);
+
+CREATE TABLE papers (
+    paper_id VARCHAR PRIMARY KEY, title VARCHAR, year INTEGER, arxiv_id VARCHAR, url VARCHAR,
+    evidence_id VARCHAR
+);
+
+-- grade: captured = archived bytes, transcribed = someone read the source and wrote it down
+CREATE TABLE evidence (
+    evidence_id VARCHAR PRIMARY KEY, source VARCHAR, authority VARCHAR, grade VARCHAR,
+    kind VARCHAR, url VARCHAR, read_on DATE, media_type VARCHAR, sha256 VARCHAR, excerpt VARCHAR,
+    facts JSON, note VARCHAR
+);
+
+-- complete lists that were read, such as the papers of a conference
+CREATE TABLE listings (
+    evidence_id VARCHAR, position INTEGER, title VARCHAR, authors VARCHAR[], pages VARCHAR,
+    url VARCHAR
+);
+
+CREATE TABLE assertions (
+    assertion_id VARCHAR PRIMARY KEY, paper_id VARCHAR, field VARCHAR, value VARCHAR,
+    evidence_id VARCHAR, asserted_on DATE, basis VARCHAR
+);
+
+CREATE TABLE checks (
+    check_id VARCHAR, rule VARCHAR, rule_version INTEGER, paper_id VARCHAR, field VARCHAR,
+    value VARCHAR, outcome VARCHAR, severity VARCHAR, found VARCHAR, reason VARCHAR,
+    evidence_ids VARCHAR[], grade VARCHAR
+);
+
+CREATE TABLE citations (
+    citing_id VARCHAR, cited_id VARCHAR, evidence_id VARCHAR, position INTEGER
+);
+
+CREATE TABLE claims (
+    claim_id VARCHAR PRIMARY KEY, paper_id VARCHAR, kind VARCHAR, locator VARCHAR,
+    statement VARCHAR, metric VARCHAR, claimed DOUBLE, comparison VARCHAR, tolerance JSON,
+    replay_tolerance JSON, direction VARCHAR, compared_to VARCHAR, conditions JSON,
+    reference JSON, experiment VARCHAR, evidence_id VARCHAR, ordinal INTEGER
+);
+
+CREATE TABLE runs (
+    run_id VARCHAR, experiment VARCHAR, config JSON, seed BIGINT, code_version VARCHAR,
+    environment JSON, started TIMESTAMPTZ, finished TIMESTAMPTZ, signature VARCHAR
+);
+
+CREATE TABLE metrics (
+    run_id VARCHAR, name VARCHAR, value DOUBLE, claim_id VARCHAR, scale VARCHAR,
+    replay BOOLEAN, step BIGINT
+);
+
+CREATE TABLE verdicts (
+    claim_id VARCHAR PRIMARY KEY, verdict VARCHAR, reason VARCHAR, rule VARCHAR, measured DOUBLE,
+    spread DOUBLE, seeds BIGINT[], run_ids VARCHAR[]
+);
+
+CREATE TABLE derived_statuses (
+    paper_id VARCHAR, field VARCHAR, value VARCHAR, status VARCHAR, reason VARCHAR,
+    evidence_ids VARCHAR[], grade VARCHAR, ordinal INTEGER
+);
+
+-- one row for each value that any source asserts
+CREATE VIEW statuses AS
+SELECT paper_id, field, value, status, reason, evidence_ids, grade
+FROM derived_statuses ORDER BY ordinal;
+
+-- one row a claim, rerun or not; claimed is NULL where the paper reports a divergence
+CREATE VIEW side_by_side AS
+SELECT c.claim_id, c.paper_id, c.locator, c.kind, c.statement, c.metric, c.claimed, v.measured,
+       v.spread, v.seeds, v.verdict, v.reason, v.run_ids, c.comparison, c.experiment
+FROM claims c JOIN verdicts v USING (claim_id)
+ORDER BY c.ordinal;
+
+-- fields on which sources disagree: every value, who says it, where it stands, and what the record
+-- itself declares the field's status to be (field "venue status" speaks of field "venue")
+CREATE VIEW contested AS
+WITH disputed AS (
+    SELECT paper_id, field FROM assertions GROUP BY ALL HAVING count(DISTINCT value) > 1
+)
+SELECT a.paper_id, a.field, a.value, s.status,
+       list(DISTINCT e.source ORDER BY e.source) AS said_by,
+       list(DISTINCT a.evidence_id ORDER BY a.evidence_id) AS evidence_ids,
+       any_value(d.value) AS declared_status
+FROM disputed
+JOIN assertions a USING (paper_id, field)
+JOIN evidence e ON e.evidence_id = a.evidence_id
+JOIN statuses s ON s.paper_id = a.paper_id AND s.field = a.field AND s.value = a.value
+LEFT JOIN assertions d ON d.paper_id = a.paper_id AND d.field = a.field || ' status'
+GROUP BY a.paper_id, a.field, a.value, s.status
+ORDER BY a.paper_id, a.field, s.status DESC, a.value;
+
+CREATE VIEW claim_coverage AS
+SELECT kind,
+       count(*) AS claims,
+       count(*) FILTER (verdict = 'reproduced') AS reproduced,
+       count(*) FILTER (verdict = 'direction reproduced') AS direction_reproduced,
+       count(*) FILTER (verdict = 'not reproduced') AS not_reproduced,
+       count(*) FILTER (verdict = 'not run') AS not_run
+FROM side_by_side GROUP BY kind
+ORDER BY list_position(
+    ['exact', 'synthetic', 'language_model', 'translation', 'cost'], kind
+);
