@@ -1,0 +1,175 @@
+"""What the rules look at: one paper's assertions, and the store around them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from provenance.match import Venue, same_title
+from provenance.sources.pmlr import VolumeHeader, parse_volume_header
+from records.models import (
+    Assertion,
+    Check,
+    Citation,
+    Claim,
+    Evidence,
+    Grade,
+    ListEntry,
+    Outcome,
+    Paper,
+    Record,
+    Severity,
+)
+
+
+@dataclass(frozen=True)
+class Store:
+    """All current records, sorted by what they are. Build it with ``Store.of``."""
+
+    papers: Mapping[str, Paper]
+    evidence: Mapping[str, Evidence]
+    assertions: Sequence[Assertion]
+    citations: Sequence[Citation]
+    claims: Sequence[Claim]
+    listings: Mapping[str, Sequence[ListEntry]]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Store:
+        """Sort records by type; of two with one id the later counts."""
+        records = list(records)
+        listings: dict[str, list[ListEntry]] = defaultdict(list)
+        for record in records:
+            if isinstance(record, ListEntry):
+                listings[record.evidence_id].append(record)
+        return cls(
+            papers={r.paper_id: r for r in records if isinstance(r, Paper)},
+            evidence={r.evidence_id: r for r in records if isinstance(r, Evidence)},
+            assertions=[r for r in records if isinstance(r, Assertion)],
+            citations=[r for r in records if isinstance(r, Citation)],
+            claims=[r for r in records if isinstance(r, Claim)],
+            listings=listings,
+        )
+
+    @cached_property
+    def volume_headers(self) -> dict[str, tuple[Evidence, VolumeHeader]]:
+        """The volume headers that were read, by volume number."""
+        parsed = (
+            (e, parse_volume_header(str(e.facts.get("header", ""))))
+            for e in self.of_kind("pmlr-volume-header")
+        )
+        return {header.volume: (e, header) for e, header in parsed if header is not None}
+
+    def of_kind(self, kind: str) -> list[Evidence]:
+        """Return the evidence whose facts have this format."""
+        return [e for e in self.evidence.values() if e.kind == kind]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule yields; ``verify`` adds the rule, the paper and the grade of the evidence."""
+
+    field: str
+    value: str | None
+    outcome: Outcome
+    reason: str
+    evidence: Sequence[str] = ()
+    severity: Severity | None = None
+    found: str = ""
+
+
+@dataclass(frozen=True)
+class ProceedingsEntry:
+    """A paper's entry in a proceedings volume, and the venue that the volume's header names."""
+
+    evidence: Evidence
+    volume: str
+    header_evidence: Evidence | None
+    venue: Venue | None
+    header: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One paper as the rules see it."""
+
+    paper_id: str
+    store: Store
+
+    @cached_property
+    def assertions(self) -> list[Assertion]:
+        """Everything asserted about this paper."""
+        return [a for a in self.store.assertions if a.paper_id == self.paper_id]
+
+    def values(self, field: str) -> list[str]:
+        """Return the distinct values asserted for a field, in order."""
+        return list(dict.fromkeys(a.value for a in self.assertions if a.field == field))
+
+    @cached_property
+    def arxiv_id(self) -> str | None:
+        """The paper's arXiv identifier, as its record has it."""
+        paper = self.store.papers.get(self.paper_id)
+        return paper.arxiv_id if paper else None
+
+    def is_title(self, title: str) -> bool:
+        """Tell whether any source asserts this title for the paper."""
+        return any(same_title(title, own) for own in self.values("title"))
+
+    def about(self, kind: str) -> list[Evidence]:
+        """Return the evidence of a kind whose facts carry this paper's arXiv identifier."""
+        return [
+            e
+            for e in self.store.of_kind(kind)
+            if self.arxiv_id and e.facts.get("arxiv_id") == self.arxiv_id
+        ]
+
+    def sources_of(self, field: str, value: str) -> list[str]:
+        """Return the ids of the evidence that asserts this value."""
+        return [a.evidence_id for a in self.assertions if (a.field, a.value) == (field, value)]
+
+    @cached_property
+    def proceedings(self) -> list[ProceedingsEntry]:
+        """The proceedings entries that carry one of the paper's titles."""
+        entries = [
+            e
+            for e in self.store.of_kind("pmlr-entry")
+            if self.is_title(str(e.facts.get("title", "")))
+        ]
+        return [self._entry(e) for e in entries]
+
+    def _entry(self, evidence: Evidence) -> ProceedingsEntry:
+        volume = str(evidence.facts.get("volume"))
+        header_evidence, header = self.store.volume_headers.get(volume, (None, None))
+        return ProceedingsEntry(
+            evidence=evidence,
+            volume=volume,
+            header_evidence=header_evidence,
+            venue=header.venue if header else None,
+            header=header_evidence.facts["header"] if header_evidence else "",
+        )
+
+    def check(self, rule: str, version: int, finding: Finding) -> Check:
+        """Return the finding as a record, graded by the weakest evidence that it rests on."""
+        ids = tuple(dict.fromkeys(finding.evidence))
+        return Check(
+            rule=rule,
+            rule_version=version,
+            paper_id=self.paper_id,
+            field=finding.field,
+            value=finding.value,
+            outcome=finding.outcome,
+            severity=finding.severity,
+            found=finding.found,
+            reason=finding.reason,
+            evidence_ids=ids,
+            grade=lowest_grade(self.store.evidence[i] for i in ids if i in self.store.evidence),
+        )
+
+
+def lowest_grade(evidence: Iterable[Evidence]) -> Grade | None:
+    """Return ``transcribed`` if any of the evidence is no more than that; None for no evidence."""
+    grades = {e.grade for e in evidence}
+    if not grades:
+        return None
+    return "transcribed" if "transcribed" in grades else "captured"

@@ -1,0 +1,98 @@
+"""The rules, by name and version, and how they are applied to a store: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from provenance import record_checks, venue_checks
+from provenance.case import Case, Finding, Store
+from records.models import Check, Record, Status
+from records.status import derive_statuses
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rule; its version goes up when its outcome for any input may change."""
+
+    name: str
+    version: int
+    apply: Callable[[Case], Iterator[Finding]]
+
+
+RULES = (
+    Rule("volume-venue", 1, venue_checks.volume_venue),
+    Rule("accepted-list", 1, venue_checks.accepted_list),
+    Rule("cited-field", 1, venue_checks.cited_field),
+    Rule("note-against-field", 1, venue_checks.note_against_field),
+    Rule("bibliographic-fields", 1, venue_checks.bibliographic_fields),
+    Rule("title-versions", 1, venue_checks.title_versions),
+    Rule("listed-title", 1, venue_checks.listed_title),
+    Rule("volume-statement", 1, venue_checks.volume_statement),
+    Rule("arxiv-id-date", 1, record_checks.arxiv_id_date),
+    Rule("version-dates", 1, record_checks.version_dates),
+    Rule("citation-chronology", 1, record_checks.citation_chronology),
+    Rule("citation-link", 1, record_checks.citation_links),
+    Rule("stated-counts", 1, record_checks.stated_counts),
+    Rule("formula-dimensions", 1, record_checks.formula_dimensions),
+    Rule("stated-absence", 1, record_checks.stated_absence),
+    Rule("live-arxiv", 1, record_checks.live_arxiv),
+    Rule("unread-title", 1, record_checks.unread_title),
+)
+_DECLARED = ("declared-status", 1)
+
+
+def check_paper(paper_id: str, store: Store) -> list[Check]:
+    """Apply every rule to one paper; the same store gives the same checks."""
+    case = Case(paper_id, store)
+    checks = [
+        case.check(rule.name, rule.version, finding)
+        for rule in RULES
+        for finding in rule.apply(case)
+    ]
+    statuses = derive_statuses(case.assertions, checks)
+    declared = _declared_statuses(case, statuses)
+    return _unique([*checks, *(case.check(*_DECLARED, finding) for finding in declared)])
+
+
+def check_records(records: Iterable[Record]) -> dict[str, list[Check]]:
+    """Apply every rule to every paper of the store; return the checks by paper id."""
+    store = Store.of(records)
+    return {paper_id: check_paper(paper_id, store) for paper_id in store.papers}
+
+
+def _declared_statuses(case: Case, statuses: Sequence[Status]) -> Iterator[Finding]:
+    """Compare a status that a record declares for a field ("venue status") with the derived one."""
+    for assertion in case.assertions:
+        field = assertion.field.removesuffix(" status")
+        derived = [s for s in statuses if s.field == field]
+        if field == assertion.field or not derived:
+            continue
+        summary = _summary(derived)
+        reason = f"the record declares {assertion.value}; derived: " + ", ".join(
+            f"{s.value} {s.status}" for s in derived
+        )
+        evidence = [e for s in derived for e in s.evidence_ids]
+        same = summary == assertion.value
+        yield Finding(
+            assertion.field,
+            assertion.value,
+            "confirmed" if same else "contradicted",
+            reason,
+            evidence,
+            None if same else "outdated",
+            summary,
+        )
+
+
+def _summary(statuses: Sequence[Status]) -> str:
+    """Return the status of a field as a whole: settled by one verified value, or else open."""
+    names = [s.status for s in statuses]
+    settled = names.count("verified") == 1 and set(names) <= {"verified", "refuted", "outdated"}
+    if settled:
+        return "verified"
+    return "contested" if len(names) > 1 or "contested" in names else names[0]
+
+
+def _unique(checks: Sequence[Check]) -> list[Check]:
+    return list({check.check_id: check for check in checks}.values())

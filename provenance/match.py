@@ -1,0 +1,152 @@
+"""Titles, names, venues and identifiers: normal forms and comparisons, all pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_NEW_ARXIV_ID = re.compile(r"^(\d{2})(\d{2})\.(\d{4,5})(v\d+)?$")
+_OLD_ARXIV_ID = re.compile(r"^[a-z-]+(?:\.[A-Z]{2})?/(\d{2})(\d{2})\d{3}(v\d+)?$")
+_PROCEEDINGS = re.compile(
+    r"^(?:proceedings of )?(?:the )?(?:\d+(?:st|nd|rd|th) )?(?:annual )?", re.I
+)
+
+
+@dataclass(frozen=True)
+class Venue:
+    """A conference of one year; ``series`` is the key of ``venues.toml`` (DBLP's stream key)."""
+
+    series: str
+    year: int
+
+    def __str__(self) -> str:
+        return f"{self.series} {self.year}"
+
+
+@dataclass(frozen=True, order=True)
+class Month:
+    """A calendar month."""
+
+    year: int
+    month: int
+
+    def __str__(self) -> str:
+        return f"{self.year}-{self.month:02d}"
+
+    def following(self) -> Month:
+        """Return the next month."""
+        return Month(self.year + self.month // 12, self.month % 12 + 1)
+
+
+@cache
+def fold(text: str) -> str:
+    """Return the text in lower-case ASCII letters and digits, accents dropped, words kept apart."""
+    decomposed = unicodedata.normalize("NFKD", text.replace("ß", "ss").replace("ø", "o"))
+    ascii_text = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(re.findall(r"[^\W_]+", ascii_text.casefold()))
+
+
+def same_title(one: str, other: str) -> bool:
+    """Tell whether two titles are the same but for case, accents, punctuation and spacing."""
+    return fold(one).replace(" ", "") == fold(other).replace(" ", "")
+
+
+def nearest_title(title: str, candidates: Iterable[str]) -> tuple[str, float] | None:
+    """Return the most similar title and its similarity in 0..1 (difflib's ratio), if any."""
+    folded = fold(title)
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(folded)
+    best: tuple[str, float] | None = None
+    for candidate in candidates:
+        matcher.set_seq1(fold(candidate))
+        floor = best[1] if best else 0.0
+        if matcher.real_quick_ratio() > floor and matcher.quick_ratio() > floor:
+            ratio = matcher.ratio()
+            if ratio > floor:
+                best = candidate, ratio
+    return best
+
+
+def same_authors(asserted: Sequence[str], listed: Sequence[str]) -> bool:
+    """Tell whether two author lists agree in length and order, name by name.
+
+    Case and accents do not count; a listed name may be a family name alone or have initials for
+    given names.
+    """
+    return len(asserted) == len(listed) and all(
+        same_name(one, other) for one, other in zip(asserted, listed, strict=True)
+    )
+
+
+def same_name(full: str, short: str) -> bool:
+    """Tell whether ``short`` can be the name ``full``: same family, no given name that differs."""
+    *full_given, full_family = fold(full).split() or [""]
+    *short_given, short_family = fold(short).split() or [""]
+    if full_family != short_family:
+        return False
+    return all(
+        _abbreviates(given, name) for name, given in zip(full_given, short_given, strict=False)
+    )
+
+
+def _abbreviates(short: str, full: str) -> bool:
+    return short == full or (len(short) == 1 and full.startswith(short))
+
+
+def arxiv_month(arxiv_id: str) -> Month | None:
+    """Return the month in which an arXiv identifier was given out; None for another kind of id.
+
+    It is the month of the first announcement (arXiv help, "Availability of submissions"), which
+    can come after the month of submission but never before it.
+    """
+    match = _NEW_ARXIV_ID.match(arxiv_id) or _OLD_ARXIV_ID.match(arxiv_id)
+    if match is None or not 1 <= int(match[2]) <= 12:
+        return None
+    short_year = int(match[1])
+    return Month(short_year + (1900 if short_year > 90 else 2000), int(match[2]))
+
+
+def normal_pages(pages: str) -> str:
+    """Return a page range with one hyphen and no spaces: ``9355--9366`` becomes ``9355-9366``."""
+    return re.sub(r"\s*[-‐-―−]+\s*", "-", pages.strip())
+
+
+@cache
+def _series_by_name() -> dict[str, str]:
+    text = Path(__file__).with_name("venues.toml").read_text(encoding="utf-8")
+    return {fold(name): key for key, names in tomllib.loads(text).items() for name in [key, *names]}
+
+
+def venue_series(name: str) -> str | None:
+    """Return the series that a full conference name denotes, or None.
+
+    The name may be led by "Proceedings of the 38th"; otherwise it has to be the whole name, so
+    that "International Conference on Machine Learning and Applications" is not taken for ICML.
+    """
+    stripped = _PROCEEDINGS.sub("", " ".join(name.split()))
+    return _series_by_name().get(fold(stripped))
+
+
+def parse_venue(text: str) -> Venue | None:
+    """Parse a conference name followed by its year, such as "icml 2021"; None for anything else."""
+    match = re.match(r"^(.*\S)[\s,]+(\d{4})$", text.strip())
+    series = venue_series(match[1]) if match else None
+    return Venue(series, int(match[2])) if match and series else None
+
+
+def series_mentioned(text: str) -> list[str]:
+    """Return the series whose acronym or name occurs in a text as whole words, in order."""
+    folded = f" {fold(text)} "
+    found = [(folded.find(f" {name} "), key) for name, key in _series_by_name().items()]
+    return list(dict.fromkeys(key for position, key in sorted(found) if position >= 0))
+
+
+def ordinals(text: str) -> list[int]:
+    """Return the ordinal numbers of a text: "the 35th volume" gives [35]."""
+    return [int(number) for number in re.findall(r"\b(\d+)(?:st|nd|rd|th)\b", text)]

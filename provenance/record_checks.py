@@ -1,0 +1,240 @@
+"""Rules on identifiers, dates, citation links, counts and technical statements of a record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from provenance.case import Case, Finding
+from provenance.formula import DimensionError, FormulaError, shape_of
+from provenance.match import Month, arxiv_month
+from records.models import Citation, Evidence, Outcome
+
+_COSTS = ("words_per_second", "tokens_per_second")
+
+
+def arxiv_id_date(case: Case) -> Iterator[Finding]:
+    """The digits YYMM of an arXiv identifier are the month of its first announcement.
+
+    A submission is announced within days, so its date lies in that month or at the end of the one
+    before; moderation can hold it longer, and nothing is announced before it is submitted.
+    """
+    month = arxiv_month(case.arxiv_id or "")
+    if month is None:
+        return
+    given = f"the identifier {case.arxiv_id} was given out in {month}"
+    for value in case.values("first posted"):
+        posted = _month_of(value)
+        if posted is None:
+            continue
+        evidence = case.sources_of("first posted", value)
+        late = posted > month
+        outcome: Outcome = "confirmed" if month in (posted, posted.following()) else "unavailable"
+        for field, asserted in [
+            ("first posted", value),
+            *(("arxiv id", i) for i in case.values("arxiv id")),
+        ]:
+            yield Finding(
+                field,
+                asserted,
+                "contradicted" if late else outcome,
+                f"first posted {value}, and {given}",
+                evidence,
+                "wrong" if late else None,
+                str(month),
+            )
+    for value in case.values("year first posted"):
+        yield _posting_year(case, value, month, given)
+
+
+def _month_of(day: str) -> Month | None:
+    try:
+        parsed = date.fromisoformat(day)
+    except ValueError:
+        return None
+    return Month(parsed.year, parsed.month)
+
+
+def _posting_year(case: Case, value: str, month: Month, given: str) -> Finding:
+    field = "year first posted"
+    evidence = case.sources_of(field, value)
+    if value == str(month.year):
+        return Finding(field, value, "confirmed", given, evidence, found=value)
+    if value == str(month.year - 1):
+        reason = f"{given}; whether it was submitted before the turn of the year, arXiv has to tell"
+        return Finding(field, value, "unavailable", reason, evidence, found=str(month.year))
+    return Finding(field, value, "contradicted", given, evidence, "wrong", str(month.year))
+
+
+def version_dates(case: Case) -> Iterator[Finding]:
+    """The date of first posting is that of version 1."""
+    for history in case.about("arxiv-versions"):
+        first = [v for v in history.facts.get("versions", []) if v.get("version") == 1]
+        for value in case.values("first posted") if first else []:
+            same = value == first[0]["posted"]
+            yield Finding(
+                "first posted",
+                value,
+                "confirmed" if same else "contradicted",
+                f"{history.source}: v1 was posted {first[0]['posted']}",
+                [history.evidence_id],
+                None if same else "wrong",
+                first[0]["posted"],
+            )
+
+
+def citation_chronology(case: Case) -> Iterator[Finding]:
+    """A reference cannot be younger than the paper that cites it."""
+    for link in case.store.citations:
+        if link.citing_id == case.paper_id:
+            yield _chronology(case, link)
+
+
+def _chronology(case: Case, link: Citation) -> Finding:
+    value = f"{link.citing_id} cites {link.cited_id}"
+    cited = arxiv_month(_arxiv_id(case, link.cited_id))
+    first = arxiv_month(_arxiv_id(case, link.citing_id))
+    evidence = [link.evidence_id]
+    if cited is None or first is None:
+        return Finding("citation", value, "unavailable", "no arXiv date for both papers", evidence)
+    last, history = _last_version(case, link.citing_id)
+    evidence += history
+    dates = f"the reference's identifier is of {cited}, the citing paper of {last or first}"
+    listed = case.store.papers.get(link.cited_id)
+    known_earlier = bool(listed and listed.year and listed.year < first.year)
+    if cited <= (last or first) or known_earlier:
+        return Finding("citation", value, "confirmed", f"possible: {dates}", evidence)
+    if last is None or cited == last.following():
+        reason = f"{dates}; what a later version of the citing paper cites was not looked up"
+        return Finding("citation", value, "unavailable", reason, evidence)
+    return Finding("citation", value, "contradicted", f"impossible: {dates}", evidence, "wrong")
+
+
+def _arxiv_id(case: Case, paper_id: str) -> str:
+    paper = case.store.papers.get(paper_id)
+    return (paper.arxiv_id if paper else None) or paper_id
+
+
+def _last_version(case: Case, paper_id: str) -> tuple[Month | None, list[str]]:
+    for history in Case(paper_id, case.store).about("arxiv-versions"):
+        dates = [date.fromisoformat(v["posted"]) for v in history.facts.get("versions", [])]
+        if dates:
+            return Month(max(dates).year, max(dates).month), [history.evidence_id]
+    return None, []
+
+
+def citation_links(case: Case) -> Iterator[Finding]:
+    """A link is proved by the reference list of the citing paper; offline none has been read."""
+    links = [c for c in case.store.citations if c.citing_id == case.paper_id]
+    if links:
+        reason = (
+            f"the reference list of {case.paper_id} has not been read, so its listed references "
+            f"({len(links)}) are unproved"
+        )
+        yield Finding("citation", None, "unavailable", reason, [links[0].evidence_id])
+
+
+def stated_counts(case: Case) -> Iterator[Finding]:
+    """Counts that a citation map states, against the links that it lists."""
+    for citation_map in case.store.of_kind("citation-map"):
+        links = [c for c in case.store.citations if c.evidence_id == citation_map.evidence_id]
+        cited = sum(c.citing_id == case.paper_id for c in links)
+        citing = sum(c.cited_id == case.paper_id for c in links)
+        for field, listed in (("references, listed", cited), ("cited by, listed", citing)):
+            yield from _listed(case, field, listed, citation_map)
+        totals = (("references", cited), ("references, mapped", cited), ("cited by", citing))
+        for field, listed in totals:
+            yield from _total(case, field, listed, citation_map)
+
+
+def _listed(case: Case, field: str, listed: int, source: Evidence) -> Iterator[Finding]:
+    for value in case.values(field):
+        same = value == str(listed)
+        yield Finding(
+            field,
+            value,
+            "confirmed" if same else "contradicted",
+            f"{listed} links are listed",
+            [source.evidence_id],
+            None if same else "wrong",
+            str(listed),
+        )
+
+
+def _total(case: Case, field: str, listed: int, source: Evidence) -> Iterator[Finding]:
+    for value in case.values(field):
+        total = int(value) if value.isdecimal() else -1
+        if total < listed:
+            reason = f"{value} are stated, yet {listed} are listed"
+            yield Finding(
+                field, value, "contradicted", reason, [source.evidence_id], "wrong", str(listed)
+            )
+        else:
+            reason = (
+                f"{listed} of the {value} stated are listed; the others cannot be counted offline"
+            )
+            yield Finding(
+                field, value, "unavailable", reason, [source.evidence_id], "incomplete", str(listed)
+            )
+
+
+def formula_dimensions(case: Case) -> Iterator[Finding]:
+    """A printed update rule has to type-check with the shapes that its source gives its symbols."""
+    for value in case.values("update rule"):
+        for evidence_id in case.sources_of("update rule", value):
+            shapes = case.store.evidence[evidence_id].facts.get("shapes")
+            if shapes:
+                yield _dimensions(value, evidence_id, shapes)
+
+
+def _dimensions(formula: str, evidence_id: str, shapes: dict[str, list[str]]) -> Finding:
+    try:
+        rows, columns = shape_of(formula, shapes)
+    except DimensionError as error:
+        reason = f"does not type-check unless those dimensions are equal: {error}"
+        return Finding("update rule", formula, "contradicted", reason, [evidence_id], "wrong")
+    except FormulaError as error:
+        reason = f"the formula could not be read: {error}"
+        return Finding("update rule", formula, "unavailable", reason, [evidence_id])
+    reason = f"its dimensions agree: every term is {rows}×{columns}"
+    return Finding(
+        "update rule", formula, "confirmed", reason, [evidence_id], found=f"{rows}×{columns}"
+    )
+
+
+def stated_absence(case: Case) -> Iterator[Finding]:
+    """ "No throughput number" is false of a paper that prints one."""
+    for value in case.values("throughput"):
+        if not re.match(r"no\b", value, re.I):
+            continue
+        claims = [
+            c for c in case.store.claims if c.paper_id == case.paper_id and c.metric in _COSTS
+        ]
+        if claims:
+            printed = "; ".join(f"{c.locator}: {c.statement}" for c in claims[:3])
+            more = f" and {len(claims) - 3} more" if len(claims) > 3 else ""
+            reason = f"the paper prints {len(claims)} such numbers: {printed}{more}"
+            evidence = [c.evidence_id for c in claims]
+            yield Finding("throughput", value, "contradicted", reason, evidence, "wrong")
+        else:
+            reason = "no claim with a throughput is on record; the text itself was not searched"
+            yield Finding("throughput", value, "unavailable", reason)
+
+
+def live_arxiv(case: Case) -> Iterator[Finding]:
+    """What only arXiv itself can settle, and nobody has asked it."""
+    for field in ("arxiv comment", "arxiv journal_ref"):
+        for value in case.values(field):
+            sources = case.sources_of(field, value)
+            names = ", ".join(case.store.evidence[i].source for i in sources)
+            reason = f"arXiv itself has not been asked; this rests on a reading ({names})"
+            yield Finding(field, value, "unavailable", reason, sources)
+
+
+def unread_title(case: Case) -> Iterator[Finding]:
+    """A title with an arXiv identifier is proved by arXiv's own entry, read by nobody so far."""
+    read = case.about("arxiv-versions") or case.proceedings
+    for value in [] if read else case.values("title"):
+        reason = f"arXiv has not been asked whether {case.arxiv_id or case.paper_id} has this title"
+        yield Finding("title", value, "unavailable", reason, case.sources_of("title", value))

@@ -1,0 +1,1 @@
+"""One module a source; each parses the bytes or text of that source and fetches nothing."""
