@@ -1,0 +1,428 @@
+"""The command line: one function a verb, each importing its package only when it is called.
+
+Exit codes: 0 done; 1 verification found something wrong; 2 unusable input. Errors that a user can
+cause are printed as one message, never as a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from provenance.verify import PaperReport
+    from records.models import Status
+    from records.workspace import Workspace
+
+QUICK = ("exact", "capacity", "update-rule")
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("fwp: interrupted; finished work is kept", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        from records.errors import FwpError
+
+        if not isinstance(error, FwpError):
+            raise
+        print(f"fwp: {error}", file=sys.stderr)
+        return 2
+
+
+def all_(options: argparse.Namespace) -> int:
+    """Do the main job: verify the records, rerun the quick claims, show both, write the report."""
+    from dashboard.report import write_report
+
+    from provenance.text import findings_text, statuses_text
+    from records.exchange import table
+
+    workspace = _open(options)
+    _say("Verifying the curated records on the evidence that is on record ...")
+    reports = _verify(workspace, ())
+    _say("Rerunning the quick claims (finished runs are not repeated) ...")
+    _rerun(workspace, QUICK, scale="quick", seeds=None, stream=None, jobs=options.jobs)
+    print(findings_text([c for r in reports for c in r.findings]), end="\n\n")
+    print("Fields on which sources disagree")
+    print(statuses_text(_disputed(reports)), end="\n\n")
+    _print_measured(workspace, None)
+    coverage = workspace.query("SELECT * FROM claim_coverage")
+    print(table(coverage.columns, coverage.rows, title="Claims by kind"))
+    report = write_report(workspace, workspace.home / "report.html")
+    print(f"\nreport: {report}\nbrowse: fwp browse\nquery:  fwp query --list")
+    return 0
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Verify records; exit 1 where something is wrong."""
+    reports = _verify(_open(options), options.targets)
+    if not options.offline:
+        _say(
+            "Live sources are not asked by this version: every finding rests on evidence on record."
+        )
+    if options.format == "table":
+        from provenance.text import reports_text
+
+        print(reports_text(reports))
+    else:
+        _print_checks(reports, options.format)
+    wrong = any(c.severity == "wrong" for r in reports for c in r.findings)
+    unchecked = any(r.unavailable for r in reports)
+    return 1 if wrong or (options.strict and unchecked) else 0
+
+
+def rerun(options: argparse.Namespace) -> int:
+    """Rerun claim experiments, or list them."""
+    from reimpl import experiments
+
+    if options.list:
+        rows = [(e.name, ", ".join(e.scales), e.description) for e in _all_experiments(experiments)]
+        _print_rows(("experiment", "scales", "what it measures"), rows, options.format)
+        return 0
+    workspace = _open(options)
+    run_ids = _rerun(
+        workspace,
+        options.experiments,
+        scale=options.scale,
+        seeds=options.seeds,
+        stream=options.stream,
+        jobs=options.jobs,
+    )
+    if options.format == "table":
+        _print_measured(workspace, run_ids)
+    else:
+        result = workspace.query(_measured_sql(run_ids))
+        _print_rows(result.columns, result.rows, options.format)
+    return 0
+
+
+def query(options: argparse.Namespace) -> int:
+    """Answer one read-only SQL statement."""
+    from records.errors import QueryError
+    from records.index import Index
+
+    workspace = _open(options)
+    if options.list:
+        _print_catalogue(workspace)
+        return 0
+    if not options.sql:
+        raise QueryError('give a statement, such as: fwp query "SELECT * FROM claim_coverage"')
+    if options.format == "parquet":
+        if options.output is None:
+            raise QueryError("Parquet is binary: name a file with --output FILE.parquet")
+        workspace.problems()
+        Index(workspace.home).export_parquet(options.sql, options.output)
+        return 0
+    result = workspace.query(options.sql, timeout=options.timeout)
+    _print_rows(result.columns, result.rows, options.format, options.output)
+    return 0
+
+
+def browse(options: argparse.Namespace) -> int:
+    """Serve the dashboard on localhost until Ctrl-C."""
+    from dashboard.launch import browse as serve
+
+    workspace = _open(options)
+    return serve(
+        workspace.home, port=options.port, host=options.host, open_browser=not options.no_browser
+    )
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the self-contained HTML report."""
+    from dashboard.report import write_report
+
+    workspace = _open(options)
+    print(write_report(workspace, options.output or workspace.home / "report.html"))
+    return 0
+
+
+def evidence(options: argparse.Namespace) -> int:
+    """List the evidence, or show one piece of it."""
+    from records.errors import QueryError
+
+    workspace = _open(options)
+    if options.action == "list":
+        result = workspace.query("SELECT evidence_id, grade, read_on, source FROM evidence")
+        _print_rows(result.columns, result.rows, options.format)
+        return 0
+    wanted = options.evidence_id or ""
+    rows = workspace.query("SELECT * FROM evidence").dicts()
+    found = [row for row in rows if row["evidence_id"] == wanted]
+    if not found:
+        raise QueryError(f"no evidence {wanted!r}; list all with: fwp evidence list")
+    _print_rows(("field", "value"), list(found[0].items()), options.format)
+    return 0
+
+
+def import_(options: argparse.Namespace) -> int:
+    """Add a folder of data files, such as another paper."""
+    from records.workspace import import_folder
+
+    count = import_folder(_open(options), options.folder)
+    print(f"{count} records added from {options.folder}")
+    return 0
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Tell what this installation and workspace look like."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    def installed(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return "not installed"
+
+    workspace = _open(options)
+    counts = workspace.query(
+        "SELECT (SELECT count(*) FROM claims), (SELECT count(*) FROM runs), "
+        "(SELECT count(*) FROM checks)"
+    ).rows[0]
+    packages = ("fwp-repro", "torch", "triton", "duckdb", "pydantic", "pandas", "streamlit")
+    rows = [
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        *((name, installed(name)) for name in packages),
+        ("cores", str(os.cpu_count())),
+        ("workspace", str(workspace.home.resolve())),
+        ("in the store", "{} claims, {} runs, {} checks".format(*counts)),
+        *(("problem", problem) for problem in workspace.problems()),
+    ]
+    _print_rows(("what", "is"), rows, options.format)
+    return 0
+
+
+def _open(options: argparse.Namespace) -> Workspace:
+    from records.workspace import open_workspace
+
+    home = options.home or Path(os.environ.get("FWP_HOME") or "workspace")
+    workspace = open_workspace(home)
+    for problem in workspace.problems():
+        print(f"fwp: note: {problem}", file=sys.stderr)
+    return workspace
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _verify(workspace: Workspace, targets: Sequence[str]) -> list[PaperReport]:
+    from provenance.verify import verify as run_checks
+
+    return run_checks(workspace, targets)
+
+
+def _rerun(
+    workspace: Workspace,
+    names: Sequence[str],
+    *,
+    scale: str,
+    seeds: int | None,
+    stream: str | None,
+    jobs: int | None,
+) -> list[str]:
+    from reimpl.runner import rerun as run_points
+
+    known = [row[0] for row in workspace.query("SELECT run_id FROM runs").rows]
+    summary = run_points(
+        names,
+        scale=scale,
+        seeds=seeds,
+        stream=stream,
+        runs_dir=workspace.runs_dir,
+        known_run_ids=known,
+        record=lambda run: workspace.append(f"run/{run.run_id}", [run]),
+        jobs=jobs,
+        echo=_say,
+    )
+    return [*summary.known, *summary.done]
+
+
+def _all_experiments(experiments: Any) -> list[Any]:
+    return [experiments.get(name) for name in experiments.names()]
+
+
+def _print_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str, output: Path | None = None
+) -> None:
+    from records.errors import QueryError
+    from records.exchange import render
+
+    text = render(columns, rows, form)
+    if output is None:
+        print(text)
+        return
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise QueryError(f"cannot write {output}: {error.strerror}") from error
+
+
+def _disputed(reports: Sequence[PaperReport]) -> list[Status]:
+    """Return every value of the fields that have several, and of the statuses declared for them."""
+    values = [s for report in reports for s in report.statuses]
+    count = Counter((s.paper_id, s.field.removesuffix(" status")) for s in values)
+    return [s for s in values if count[s.paper_id, s.field.removesuffix(" status")] > 1]
+
+
+def _measured_sql(run_ids: Sequence[str] | None) -> str:
+    ids = ", ".join(f"'{run_id}'" for run_id in run_ids or ())
+    where = (
+        "verdict <> 'not run'" if run_ids is None else f"list_has_any(run_ids, [{ids}]::VARCHAR[])"
+    )
+    return (
+        "SELECT locator, statement, claimed, comparison, measured, spread, verdict, reason "
+        f"FROM side_by_side WHERE {where}"
+    )
+
+
+def _print_measured(workspace: Workspace, run_ids: Sequence[str] | None) -> None:
+    from records.exchange import number, table
+
+    rows = [
+        (
+            row["locator"],
+            row["statement"],
+            _claimed(row["claimed"], row["comparison"]),
+            number(row["measured"]),
+            row["verdict"],
+        )
+        for row in workspace.query(_measured_sql(run_ids)).dicts()
+    ]
+    columns = ("where", "claim", "claimed", "measured", "verdict")
+    print(table(columns, rows, title="Claimed and measured"))
+
+
+def _claimed(value: float | None, comparison: str) -> str:
+    from records.exchange import number
+
+    if comparison == "diverges":
+        return "diverges"
+    return number(value) if comparison == "=" else f"{comparison} {number(value)}"
+
+
+def _print_checks(reports: Sequence[PaperReport], form: str) -> None:
+    columns = (
+        "paper_id",
+        "field",
+        "value",
+        "rule",
+        "outcome",
+        "severity",
+        "found",
+        "reason",
+        "grade",
+        "evidence_ids",
+    )
+    rows = [[getattr(c, name) for name in columns] for r in reports for c in r.checks]
+    _print_rows(columns, rows, form)
+
+
+def _print_catalogue(workspace: Workspace) -> None:
+    from records.exchange import table
+    from records.questions import ready_questions
+
+    result = workspace.query(
+        "SELECT table_name AS name, string_agg(column_name, ', ' ORDER BY ordinal_position) "
+        "AS columns FROM information_schema.columns WHERE table_schema = 'main' "
+        "AND table_name NOT IN ('meta', 'derived_statuses') GROUP BY ALL ORDER BY name"
+    )
+    print(table(result.columns, result.rows, title="Tables and views"))
+    print("\nReady questions")
+    for question in ready_questions():
+        print(f'\n  {question.title}\n    fwp query "{question.sql}"')
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--home", type=Path, help="the workspace folder (default: $FWP_HOME or ./workspace)"
+    )
+    tables = argparse.ArgumentParser(add_help=False)
+    tables.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser = argparse.ArgumentParser(
+        prog="fwp",
+        description="Is what is written about a paper true, and do its claims hold?",
+    )
+    verbs = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_main_verbs(verbs, common, tables)
+    _add_store_verbs(verbs, common, tables)
+    return parser
+
+
+def _add_main_verbs(
+    verbs: Any, common: argparse.ArgumentParser, tables: argparse.ArgumentParser
+) -> None:
+    verb = verbs.add_parser("all", parents=[common], help="verify, rerun the quick claims, report")
+    verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
+    verb.set_defaults(command=all_)
+
+    verb = verbs.add_parser("verify", parents=[common, tables], help="verify citation records")
+    verb.add_argument("targets", nargs="*", metavar="PAPER", help="paper ids (default: all)")
+    verb.add_argument("--offline", action="store_true", help="use only evidence on record")
+    verb.add_argument(
+        "--strict", action="store_true", help="exit 1 also where something could not be checked"
+    )
+    verb.set_defaults(command=verify)
+
+    verb = verbs.add_parser("rerun", parents=[common, tables], help="rerun claim experiments")
+    verb.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
+    verb.add_argument("--list", action="store_true", help="list the experiments")
+    verb.add_argument("--scale", choices=("quick", "laptop", "paper"), default="quick")
+    verb.add_argument("--seeds", type=int, metavar="N", help="seeds 1..N of our own streams")
+    verb.add_argument("--stream", choices=("authors", "ours"), help="whose random streams")
+    verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
+    verb.set_defaults(command=rerun)
+
+    verb = verbs.add_parser("query", parents=[common], help="query the store with SQL")
+    verb.add_argument("sql", nargs="?", metavar="SQL")
+    verb.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
+    verb.add_argument("--output", type=Path, metavar="FILE", help="write here, not to the screen")
+    verb.add_argument("--list", action="store_true", help="list tables, views, ready questions")
+    verb.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS")
+    verb.set_defaults(command=query)
+
+    verb = verbs.add_parser("browse", parents=[common], help="browse the dashboard")
+    verb.add_argument("--port", type=int)
+    verb.add_argument("--host", default="localhost")
+    verb.add_argument("--no-browser", action="store_true", help="only print the address")
+    verb.set_defaults(command=browse)
+
+
+def _add_store_verbs(
+    verbs: Any, common: argparse.ArgumentParser, tables: argparse.ArgumentParser
+) -> None:
+    verb = verbs.add_parser("report", parents=[common], help="write one self-contained HTML file")
+    verb.add_argument("--output", type=Path, metavar="FILE")
+    verb.set_defaults(command=report)
+
+    verb = verbs.add_parser("evidence", parents=[common, tables], help="look at the evidence")
+    verb.add_argument("action", choices=("list", "show"))
+    verb.add_argument("evidence_id", nargs="?", metavar="ID")
+    verb.set_defaults(command=evidence)
+
+    verb = verbs.add_parser("import", parents=[common], help="add a folder of data files")
+    verb.add_argument("folder", type=Path, metavar="FOLDER")
+    verb.set_defaults(command=import_)
+
+    verb = verbs.add_parser("doctor", parents=[common, tables], help="describe this installation")
+    verb.set_defaults(command=doctor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
