@@ -17,6 +17,8 @@ _PROCEEDINGS = re.compile(
     r"^(?:proceedings of )?(?:the )?(?:\d+(?:st|nd|rd|th) )?(?:annual )?", re.I
 )
 
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i"})
+
 
 @dataclass(frozen=True)
 class Venue:
@@ -46,10 +48,10 @@ class Month:
 
 @cache
 def fold(text: str) -> str:
-    """Return the text in lower-case ASCII letters and digits, accents dropped, words kept apart."""
-    decomposed = unicodedata.normalize("NFKD", text.replace("ß", "ss").replace("ø", "o"))
-    ascii_text = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return " ".join(re.findall(r"[^\W_]+", ascii_text.casefold()))
+    """Return the text's letters and digits in lower case, without accents, as spaced words."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(re.findall(r"[^\W_]+", bare))
 
 
 def same_title(one: str, other: str) -> bool:
@@ -76,27 +78,25 @@ def nearest_title(title: str, candidates: Iterable[str]) -> tuple[str, float] | 
 def same_authors(asserted: Sequence[str], listed: Sequence[str]) -> bool:
     """Tell whether two author lists agree in length and order, name by name.
 
-    Case and accents do not count; a listed name may be a family name alone or have initials for
-    given names.
+    Case and accents do not count; a name may be a family name alone or have initials for given
+    names.
     """
     return len(asserted) == len(listed) and all(
         same_name(one, other) for one, other in zip(asserted, listed, strict=True)
     )
 
 
-def same_name(full: str, short: str) -> bool:
-    """Tell whether ``short`` can be the name ``full``: same family, no given name that differs."""
-    *full_given, full_family = fold(full).split() or [""]
-    *short_given, short_family = fold(short).split() or [""]
-    if full_family != short_family:
-        return False
-    return all(
-        _abbreviates(given, name) for name, given in zip(full_given, short_given, strict=False)
+def same_name(one: str, other: str) -> bool:
+    """Tell whether two names can be one person's: same family, no given name that differs.
+
+    Either may leave given names out or have initials for them.
+    """
+    *one_given, one_family = fold(one).split() or [""]
+    *other_given, other_family = fold(other).split() or [""]
+    return one_family == other_family and all(
+        a.startswith(b) if len(b) == 1 else a == b or (len(a) == 1 and b.startswith(a))
+        for a, b in zip(one_given, other_given, strict=False)
     )
-
-
-def _abbreviates(short: str, full: str) -> bool:
-    return short == full or (len(short) == 1 and full.startswith(short))
 
 
 def arxiv_month(arxiv_id: str) -> Month | None:

@@ -17,6 +17,7 @@ same form.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import tomllib
@@ -160,7 +161,7 @@ def _load_csv(path: Path) -> Iterator[Record]:
             f"{name!r} is none of {', '.join(RECORD_TYPES)}"
         )
     model = RECORD_TYPES[name]
-    reader = csv.DictReader(_read(path).splitlines(), strict=True)
+    reader = csv.DictReader(io.StringIO(_read(path), newline=""), strict=True)
     try:
         for row in reader:
             yield model.model_validate(_from_row(model, row))

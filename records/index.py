@@ -99,11 +99,12 @@ class Index:
             WorkspaceError: the workspace cannot be written.
             StoreIndexError: the ledger's records do not fit together.
         """
+        left = tuple(self.ledger.half_written())
         if self._stored("fingerprint") == self.fingerprint():
-            return tuple(json.loads(self._stored("problems") or "[]"))
+            return left + self._stored_problems()
         try:
             with FileLock(self.home / "index.lock", timeout=_LOCK_SECONDS):
-                return self._rebuild()
+                return left + self._rebuild()
         except Timeout as error:
             raise StoreIndexError(
                 f"another process has been rebuilding {self.path} for {_LOCK_SECONDS} s; "
@@ -169,8 +170,11 @@ class Index:
             temporary.unlink(missing_ok=True)
 
     def _stored(self, key: str) -> str | None:
-        if not self.path.exists():
-            return None
+        try:
+            if not self.path.exists():
+                return None
+        except PermissionError as error:
+            raise WorkspaceError(f"cannot read the workspace {self.home}: {error}") from error
         try:
             with _open_sealed(self.path) as connection:
                 row = connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
@@ -178,10 +182,13 @@ class Index:
             return None
         return None if row is None else str(row[0])
 
+    def _stored_problems(self) -> tuple[str, ...]:
+        return tuple(json.loads(self._stored("problems") or "[]"))
+
     def _rebuild(self) -> tuple[str, ...]:
         fingerprint = self.fingerprint()
         if self._stored("fingerprint") == fingerprint:
-            return tuple(json.loads(self._stored("problems") or "[]"))
+            return self._stored_problems()
         corrupt = self.path.exists() and self._stored("fingerprint") is None
         contents = self.ledger.read()
         folder = Path(tempfile.mkdtemp(prefix=".index-", dir=self.home))

@@ -148,8 +148,8 @@ class Ledger:
         return path
 
     def read(self) -> Contents:
-        """Read every batch. Damaged and half-written ones are named in ``problems``."""
-        batches, problems = [], list(self._half_written())
+        """Read every batch. Damaged ones are named in ``problems``."""
+        batches, problems = [], []
         for name in self.names():
             try:
                 batches.append(_parse(name, (self.folder / name).read_bytes()))
@@ -159,7 +159,8 @@ class Ledger:
                 problems.append(f"ledger batch {name} cannot be read ({error.strerror}); left out")
         return Contents(tuple(batches), tuple(problems))
 
-    def _half_written(self) -> Iterator[str]:
+    def half_written(self) -> Iterator[str]:
+        """Yield a sentence for each batch that a process which has ended left half-written."""
         if not self.folder.is_dir():
             return
         for path in sorted(self.folder.glob(".*.tmp")):

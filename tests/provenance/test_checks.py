@@ -1,0 +1,361 @@
+"""The rules on small invented records: another paper, so that nothing is wired to this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provenance.case import Store
+from provenance.checks import check_paper
+from records.models import (
+    Assertion,
+    Authority,
+    Check,
+    Citation,
+    Claim,
+    Evidence,
+    Grade,
+    ListEntry,
+    Paper,
+    Record,
+)
+
+TITLE = "A Paper of Some Kind"
+HEADER = "Volume 7: International Conference on Learning Representations, 3-5 May 2019, Oslo"
+
+
+def paper(paper_id: str = "1901.00001", year: int | None = 2019) -> Paper:
+    return Paper(paper_id=paper_id, title=TITLE, year=year, arxiv_id=paper_id, evidence_id="note")
+
+
+def source(
+    evidence_id: str,
+    kind: str,
+    authority: Authority = "proceedings",
+    grade: Grade = "transcribed",
+    **facts: Any,
+) -> Evidence:
+    return Evidence(
+        evidence_id=evidence_id,
+        source=evidence_id,
+        authority=authority,
+        grade=grade,
+        sha256="0" * 64 if grade == "captured" else None,
+        kind=kind,
+        facts=facts,
+    )
+
+
+def says(field: str, value: str, basis: str | None = None, by: str = "note") -> Assertion:
+    return Assertion(
+        assertion_id=f"{field}={value}:{by}",
+        paper_id="1901.00001",
+        field=field,
+        value=value,
+        evidence_id=by,
+        basis=basis,
+    )
+
+
+NOTE = source("note", "record", "note")
+HEAD = source("head", "pmlr-volume-header", header=HEADER)
+
+
+def entry(**facts: Any) -> Evidence:
+    return source("toc", "pmlr-entry", **{"title": TITLE, "volume": 7, **facts})
+
+
+def listing(*titles: str, length: int | None = None, venue: str = "iclr 2019") -> list[Record]:
+    facts = {"venue": venue, "length": len(titles) if length is None else length}
+    entries = [
+        ListEntry(evidence_id="list", position=n, title=t) for n, t in enumerate(titles, start=1)
+    ]
+    return [source("list", "accepted-list", **facts), *entries]
+
+
+def checks(rule: str, *records: Record) -> list[Check]:
+    found = check_paper("1901.00001", Store.of([paper(), NOTE, *records]))
+    return [check for check in found if check.rule == rule]
+
+
+def outcomes(rule: str, *records: Record) -> list[tuple[str | None, str]]:
+    return [(check.value, check.outcome) for check in checks(rule, *records)]
+
+
+def test_the_venue_is_read_from_the_header_of_the_volume() -> None:
+    records = [
+        says("title", TITLE),
+        says("venue", "iclr 2019"),
+        says("venue", "icml 2019"),
+        entry(),
+    ]
+    assert outcomes("volume-venue", HEAD, *records) == [
+        ("iclr 2019", "confirmed"),
+        ("icml 2019", "contradicted"),
+    ]
+
+
+def test_the_year_of_a_venue_counts() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2018"), entry(), HEAD]
+    assert outcomes("volume-venue", *records) == [("iclr 2018", "contradicted")]
+
+
+def test_a_volume_whose_header_was_not_read_decides_nothing() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), entry()]
+    assert outcomes("volume-venue", *records) == [("iclr 2019", "unavailable")]
+
+
+def test_the_header_of_another_volume_decides_nothing() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), entry(volume=8), HEAD]
+    assert outcomes("volume-venue", *records) == [("iclr 2019", "unavailable")]
+
+
+def test_an_entry_of_another_title_decides_nothing() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), entry(title="Another"), HEAD]
+    assert outcomes("volume-venue", *records) == []
+
+
+def test_a_paper_on_the_whole_list_is_confirmed() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), *listing("X", TITLE.upper())]
+    assert outcomes("accepted-list", *records) == [("iclr 2019", "confirmed")]
+
+
+def test_absence_says_how_long_the_list_is_and_what_comes_nearest() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), *listing("X", "A Paper of Sorts")]
+    (check,) = checks("accepted-list", *records)
+    assert check.outcome == "absent"
+    assert "list of 2 papers" in check.reason
+    assert check.found == "A Paper of Sorts"
+
+
+def test_absence_from_a_list_with_gaps_proves_nothing() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), *listing("X", length=2)]
+    (check,) = checks("accepted-list", *records)
+    assert check.outcome == "unavailable"
+    assert "1 of 2 entries" in check.reason
+
+
+def test_the_list_of_another_venue_is_not_asked() -> None:
+    records = [says("title", TITLE), says("venue", "icml 2019"), *listing("X")]
+    assert outcomes("accepted-list", *records) == []
+
+
+@pytest.mark.parametrize("basis", ["arXiv comment field", "the arXiv journal-ref"])
+def test_a_field_that_is_not_there_cannot_be_cited(basis: str) -> None:
+    page = source("page", "arxiv-entry", "arxiv", arxiv_id="1901.00001",
+                  absent_fields=["comment", "journal_ref"])  # fmt: skip
+    records = [says("venue", "iclr 2019", basis), page]
+    assert outcomes("cited-field", *records) == [("iclr 2019", "contradicted")]
+
+
+def test_a_cited_field_on_a_page_that_was_not_read_is_unavailable() -> None:
+    other = source("page", "arxiv-entry", "arxiv", arxiv_id="2000.00001", absent_fields=["comment"])
+    records = [says("venue", "iclr 2019", "arXiv comment field"), other]
+    assert outcomes("cited-field", *records) == [("iclr 2019", "unavailable")]
+
+
+def test_a_cited_field_that_is_there_is_not_called_missing() -> None:
+    page = source("page", "arxiv-entry", "arxiv", arxiv_id="1901.00001", absent_fields=["doi"])
+    assert outcomes("cited-field", says("venue", "x", "arXiv comment"), page) == []
+
+
+def test_a_source_that_gives_one_field_two_values_contradicts_itself() -> None:
+    records = [says("venue", "iclr 2019"), says("venue", "icml 2019", "a guess")]
+    (check,) = checks("note-against-field", *records)
+    assert (check.value, check.outcome) == (None, "contradicted")
+    assert "iclr 2019 and icml 2019 (per a guess)" in check.reason
+
+
+def test_two_sources_that_disagree_are_not_one_that_contradicts_itself() -> None:
+    other = source("other", "record", "note")
+    records = [says("venue", "iclr 2019"), says("venue", "icml 2019", by="other"), other]
+    assert outcomes("note-against-field", *records) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "outcome"),
+    [
+        ("pages", "1--9", "confirmed"),
+        ("pages", "1-8", "contradicted"),
+        ("volume", "PMLR 7", "confirmed"),
+        ("volume", "PMLR 139", "contradicted"),
+        ("year", "2019", "confirmed"),
+        ("year", "2018", "contradicted"),
+        ("authors", "Ada Lovelace; Søren Ørsted", "confirmed"),
+        ("authors", "A. Lovelace; S. Orsted", "confirmed"),
+        ("authors", "Søren Ørsted; Ada Lovelace", "contradicted"),
+    ],
+)
+def test_the_proceedings_decide_bibliographic_fields(field: str, value: str, outcome: str) -> None:
+    toc = entry(pages="1-9", authors=["Ada Lovelace", "Soren Orsted"])
+    records = [says("title", TITLE), says(field, value), toc, HEAD]
+    assert outcomes("bibliographic-fields", *records) == [(value, outcome)]
+
+
+def versions(*titles: str | None) -> Evidence:
+    history = [
+        {"version": n, "posted": f"2019-0{n}-01", **({"title": t} if t else {})}
+        for n, t in enumerate(titles, start=1)
+    ]
+    return source("history", "arxiv-versions", "arxiv", arxiv_id="1901.00001", versions=history)
+
+
+@pytest.mark.parametrize(
+    ("title", "outcome", "severity"),
+    [
+        (TITLE, "confirmed", None),
+        ("Its First Title", "contradicted", "outdated"),
+        ("An Invented Title", "contradicted", "wrong"),
+    ],
+)
+def test_an_old_title_is_outdated_and_an_invented_one_wrong(
+    title: str, outcome: str, severity: str | None
+) -> None:
+    (check,) = checks(
+        "title-versions", says("title", title), versions("Its First Title", None, TITLE)
+    )
+    assert (check.outcome, check.severity) == (outcome, severity)
+
+
+@pytest.mark.parametrize(
+    ("day", "outcome"),
+    [
+        ("2019-01-31", "confirmed"),
+        ("2018-12-31", "confirmed"),  # submitted at the end of the month before
+        ("2018-11-30", "unavailable"),  # moderation may hold a paper for months
+        ("2019-02-01", "contradicted"),  # nothing is announced before it is submitted
+    ],
+)
+def test_the_identifier_is_of_the_month_of_announcement(day: str, outcome: str) -> None:
+    assert outcomes("arxiv-id-date", says("first posted", day)) == [(day, outcome)]
+
+
+@pytest.mark.parametrize(
+    ("year", "outcome"),
+    [
+        ("2019", "confirmed"),
+        ("2018", "unavailable"),
+        ("2017", "contradicted"),
+        ("2020", "contradicted"),
+    ],
+)
+def test_a_year_of_posting_one_before_the_identifier_is_not_called_false(
+    year: str, outcome: str
+) -> None:
+    # so it is with Titans: arXiv 2501.00663 was submitted on 31 December 2024
+    assert outcomes("arxiv-id-date", says("year first posted", year)) == [(year, outcome)]
+
+
+def cites(cited: str, *more: Record, year: int | None = None) -> list[tuple[str | None, str]]:
+    link = Citation(citing_id="1901.00001", cited_id=cited, evidence_id="note")
+    return outcomes("citation-chronology", link, paper(cited, year), *more)
+
+
+def test_an_older_reference_is_possible() -> None:
+    assert cites("1812.00001") == [("1901.00001 cites 1812.00001", "confirmed")]
+
+
+def test_a_reference_younger_than_the_last_version_is_impossible() -> None:
+    assert cites("1906.00001", versions("a", "b", TITLE))[0][1] == "contradicted"
+
+
+def test_a_reference_older_than_the_last_version_is_possible() -> None:
+    assert cites("1903.00001", versions("a", "b", TITLE))[0][1] == "confirmed"
+
+
+def test_a_younger_reference_is_not_called_false_while_later_versions_are_unknown() -> None:
+    assert cites("1906.00001")[0][1] == "unavailable"
+
+
+def test_a_reference_that_came_to_arxiv_years_after_its_publication_is_possible() -> None:
+    assert cites("2205.00001", versions("a", "b", TITLE), year=1992)[0][1] == "confirmed"
+
+
+def test_a_count_of_listed_links_is_counted() -> None:
+    the_map = source("note", "citation-map", "note")
+    link = Citation(citing_id="1901.00001", cited_id="1812.00001", evidence_id="note")
+    records = [the_map, link, paper("1812.00001"), says("references, listed", "1"),
+               says("references", "40"), says("cited by, listed", "2")]  # fmt: skip
+    assert sorted(outcomes("stated-counts", *records)) == [
+        ("1", "confirmed"),
+        ("2", "contradicted"),
+        ("40", "unavailable"),
+    ]
+
+
+def test_fewer_stated_than_listed_is_wrong() -> None:
+    the_map = source("note", "citation-map", "note")
+    link = Citation(citing_id="1901.00001", cited_id="1812.00001", evidence_id="note")
+    records = [the_map, link, paper("1812.00001"), says("references", "0")]
+    assert outcomes("stated-counts", *records) == [("0", "contradicted")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "outcome"),
+    [
+        ("the 24th AISTATS", "confirmed"),
+        ("the 35th AISTATS", "contradicted"),
+        ("an ICLR volume", "contradicted"),
+    ],
+)
+def test_a_statement_about_a_volume_is_held_against_the_volume(
+    statement: str, outcome: str
+) -> None:
+    volume = source("v", "pmlr-volume", volume=130, conference="AISTATS", year=2021, edition=24)
+    assert outcomes("volume-statement", says("PMLR v130", statement), volume) == [
+        (statement, outcome)
+    ]
+
+
+def test_a_statement_about_a_volume_that_was_not_read_is_unavailable() -> None:
+    assert outcomes("volume-statement", says("PMLR v1", "x")) == [("x", "unavailable")]
+
+
+def cost(metric: str) -> Claim:
+    return Claim(
+        claim_id="c", paper_id="1901.00001", kind="cost", locator="Sec. 6.3", statement="fast",
+        metric=metric, claimed=1, evidence_id="note",
+    )  # fmt: skip
+
+
+def test_no_number_is_false_where_the_paper_prints_one() -> None:
+    said = says("throughput", "no throughput number")
+    assert outcomes("stated-absence", said, cost("words_per_second"))[0][1] == "contradicted"
+
+
+def test_no_number_is_not_proved_by_claims_that_speak_of_other_things() -> None:
+    said = says("throughput", "no throughput number")
+    assert outcomes("stated-absence", said, cost("gpu_memory_gb"))[0][1] == "unavailable"
+
+
+def test_a_formula_that_cannot_be_read_is_unavailable() -> None:
+    shaped = source("note", "record", "note", shapes={"S": ["a", "b"]})
+    assert outcomes("formula-dimensions", shaped, says("update rule", "S + mystery")) == [
+        ("S + mystery", "unavailable")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "outcome"), [("verified", "confirmed"), ("contested", "contradicted")]
+)
+def test_a_declared_status_is_held_against_the_derived_one(declared: str, outcome: str) -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), entry(), HEAD]
+    (check,) = checks("declared-status", says("venue status", declared), *records)
+    assert check.outcome == outcome
+
+
+def test_a_finding_has_the_grade_of_its_weakest_evidence() -> None:
+    captured = source("head", "pmlr-volume-header", grade="captured", header=HEADER)
+    records = [says("title", TITLE), says("venue", "iclr 2019"), captured]
+    (weak,) = checks("volume-venue", *records, entry())
+    strong_entry = source("toc", "pmlr-entry", grade="captured", title=TITLE, volume=7)
+    (strong,) = checks("volume-venue", *records, strong_entry)
+    assert (weak.grade, strong.grade) == ("transcribed", "captured")
+
+
+def test_the_same_store_gives_the_same_checks() -> None:
+    records = [paper(), NOTE, says("title", TITLE), says("venue", "iclr 2019"), entry(), HEAD]
+    one = check_paper("1901.00001", Store.of(records))
+    other = check_paper("1901.00001", Store.of(records))
+    assert [c.check_id for c in one] == [c.check_id for c in other]

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provenance.match import (
+    Month,
+    Venue,
+    arxiv_month,
+    nearest_title,
+    normal_pages,
+    ordinals,
+    parse_venue,
+    same_authors,
+    same_name,
+    same_title,
+    series_mentioned,
+    venue_series,
+)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Linear transformers are secretly fast weight programmers.",
+        "LINEAR TRANSFORMERS ARE SECRETLY FAST-WEIGHT PROGRAMMERS",
+        "Linear  Transformers\nAre Secretly Fast Weight Programmers",
+    ],
+)
+def test_case_punctuation_and_spacing_do_not_make_another_title(other: str) -> None:
+    assert same_title("Linear Transformers Are Secretly Fast Weight Programmers", other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Linear Transformers Are Secretly Fast Weight Memory Systems",  # the title of arXiv v1
+        "Linear Transformers Are Secretly Fast Weight Programmers in PyTorch",
+        "Learning Associative Inference Using Fast Weight Memory",  # Schlag's ICLR 2021 paper
+    ],
+)
+def test_other_words_make_another_title(other: str) -> None:
+    assert not same_title("Linear Transformers Are Secretly Fast Weight Programmers", other)
+
+
+@given(st.text())
+def test_a_title_is_the_same_as_itself(title: str) -> None:
+    assert same_title(title, title)
+
+
+def test_the_nearest_title_is_found_with_its_similarity() -> None:
+    found = nearest_title("Fast Weight Programmers", ["Slow", "Fast Weight Memory", "Fast"])
+    assert found is not None
+    assert found[0] == "Fast Weight Memory"
+    assert 0.5 < found[1] < 1
+
+
+def test_no_titles_have_no_nearest() -> None:
+    assert nearest_title("x", []) is None
+
+
+@pytest.mark.parametrize(
+    ("full", "short", "same"),
+    [
+        ("Jürgen Schmidhuber", "Jurgen Schmidhuber", True),
+        ("Jürgen Schmidhuber", "J. Schmidhuber", True),
+        ("Jürgen Schmidhuber", "Schmidhuber", True),
+        ("Krzysztof Marcin Choromanski", "Krzysztof Choromanski", True),
+        ("Jürgen Schmidhuber", "Joan Schmidhuber", False),
+        ("Jürgen Schmidhuber", "Kazuki Irie", False),
+        ("Tamás Sarlós", "Tamas Sarlos", True),
+    ],
+)
+def test_a_name_may_be_shortened_but_not_changed(full: str, short: str, same: bool) -> None:
+    assert same_name(full, short) is same
+
+
+@pytest.mark.parametrize(
+    ("listed", "same"),
+    [
+        (["Schlag", "Irie", "Schmidhuber"], True),
+        (["Irie", "Schlag", "Schmidhuber"], False),
+        (["Schlag", "Irie"], False),
+        (["Schlag", "Irie", "Schmidhuber", "Nobody"], False),
+    ],
+)
+def test_authors_agree_in_order_and_number(listed: list[str], same: bool) -> None:
+    assert same_authors(["Imanol Schlag", "Kazuki Irie", "Jürgen Schmidhuber"], listed) is same
+
+
+@pytest.mark.parametrize(
+    ("arxiv_id", "month"),
+    [
+        ("2102.11174", Month(2021, 2)),
+        ("2102.11174v3", Month(2021, 2)),
+        ("0704.0001", Month(2007, 4)),
+        ("hep-th/9901001", Month(1999, 1)),
+        ("math.GT/0309136", Month(2003, 9)),
+        ("2113.00001", None),
+        ("10.5555/3295222", None),
+        ("", None),
+    ],
+)
+def test_an_arxiv_identifier_tells_its_month(arxiv_id: str, month: Month | None) -> None:
+    assert arxiv_month(arxiv_id) == month
+
+
+def test_december_is_followed_by_january() -> None:
+    assert Month(2024, 12).following() == Month(2025, 1)
+
+
+@pytest.mark.parametrize(
+    "pages", ["9355--9366", "9355-9366", "9355–9366", "9355– 9366", " 9355 - 9366 "]
+)
+def test_page_ranges_have_one_form(pages: str) -> None:
+    assert normal_pages(pages) == "9355-9366"
+
+
+@pytest.mark.parametrize(
+    ("name", "series"),
+    [
+        ("ICML", "icml"),
+        ("Proceedings of the 38th International Conference on Machine Learning", "icml"),
+        ("International Conference on Learning Representations", "iclr"),
+        ("International Conference on Machine Learning and Applications", None),
+        ("Asian Conference on Machine Learning", "acml"),
+        ("Proceedings of Machine Learning Research", None),
+        ("CoRR", None),
+    ],
+)
+def test_a_conference_is_recognised_by_its_whole_name(name: str, series: str | None) -> None:
+    assert venue_series(name) == series
+
+
+@pytest.mark.parametrize(
+    ("text", "venue"),
+    [
+        ("icml 2021", Venue("icml", 2021)),
+        ("NeurIPS, 2021", Venue("nips", 2021)),
+        ("arXiv 2021", None),
+        ("icml", None),
+        ("2021", None),
+    ],
+)
+def test_a_venue_is_a_known_series_and_a_year(text: str, venue: Venue | None) -> None:
+    assert parse_venue(text) == venue
+
+
+def test_series_are_found_in_a_sentence_as_whole_words() -> None:
+    # the record's sentence about PMLR v130; "oracle" holds "acl" and names no conference
+    assert series_mentioned("the 35th ICLR-adjacent AISTATS volume") == ["iclr", "aistats"]
+    assert series_mentioned("an oracle") == []
+
+
+def test_ordinals_are_read() -> None:
+    assert ordinals("the 35th and the 2nd, not 24 nor x3rd") == [35, 2]

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import pytest
+
+from records.exchange import number, render
+
+COLUMNS = ("name", "value", "list")
+ROWS = [("a,b", 0.5, ["x", "y"]), ('q"uote', math.nan, []), (None, None, None)]
+
+
+def test_json_is_strict_and_names_what_is_not_finite() -> None:
+    read = json.loads(render(COLUMNS, ROWS, "json"), parse_constant=pytest.fail)
+    assert read[0] == {"name": "a,b", "value": 0.5, "list": ["x", "y"]}
+    assert read[1]["value"] == "NaN"
+    assert read[2] == {"name": None, "value": None, "list": None}
+
+
+def test_csv_reads_back() -> None:
+    read = list(csv.reader(io.StringIO(render(COLUMNS, ROWS, "csv"))))
+    assert read == [
+        ["name", "value", "list"],
+        ["a,b", "0.5", "x; y"],
+        ['q"uote', "nan", ""],
+        ["", "", ""],
+    ]
+
+
+def test_a_table_shows_markup_as_it_is() -> None:
+    assert "[bold]not bold[/bold]" in render(("x",), [("[bold]not bold[/bold]",)], "table")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (66000.0, "66000"), (0.00076642, "0.0007664"), (math.nan, "NaN"), (38.3, "38.3")],
+)
+def test_a_number_is_shown_as_people_read_it(value: float | None, text: str) -> None:
+    assert number(value) == text

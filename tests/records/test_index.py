@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from records.errors import QueryError, StoreIndexError, WorkspaceError
+from records.index import Index
+from records.models import Metric, Run
+from records.questions import ready_questions
+from records.workspace import Workspace, open_workspace
+
+# the names and columns that DESIGN fixes for other tools
+VIEWS = {
+    "statuses": "paper_id field value status reason evidence_ids",
+    "side_by_side": "claim_id paper_id locator kind statement metric claimed measured spread seeds "
+    "verdict reason run_ids",
+    "claim_coverage": "kind claims reproduced direction_reproduced not_reproduced not_run",
+}
+TABLES = [
+    "papers",
+    "assertions",
+    "evidence",
+    "checks",
+    "citations",
+    "claims",
+    "runs",
+    "metrics",
+    "verdicts",
+]
+
+
+def a_run(run_id: str, claim_id: str, value: float, seed: int = 1) -> Run:
+    now = datetime.now(UTC)
+    return Run(
+        run_id=run_id,
+        experiment="x",
+        config={"S": 20},
+        seed=seed,
+        code_version="c",
+        environment={"torch": "2"},
+        started=now,
+        finished=now,
+        metrics=(Metric(name="eval_loss", value=value, claim_id=claim_id),),
+    )
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_has_the_columns_that_others_rely_on(workspace: Workspace, view: str) -> None:
+    columns = workspace.query(f"SELECT * FROM {view}").columns
+    expected = tuple(VIEWS[view].split())
+    assert columns[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_is_there(workspace: Workspace, table: str) -> None:
+    assert workspace.query(f"SELECT * FROM {table}").columns
+
+
+def test_every_claim_has_one_row_side_by_side(workspace: Workspace) -> None:
+    sql = "SELECT (SELECT count(*) FROM claims), (SELECT count(*) FROM side_by_side)"
+    claims, rows = workspace.query(sql).rows[0]
+    assert claims == rows > 400
+
+
+def test_the_contested_view_shows_both_values_and_who_says_them(workspace: Workspace) -> None:
+    sql = "SELECT value, status, said_by, declared_status FROM contested WHERE field = 'venue'"
+    rows = {row[0]: row[1:] for row in workspace.query(sql).rows}
+    assert rows["icml 2021"][0] == "verified"
+    assert rows["iclr 2021"][0] == "refuted"
+    assert rows["iclr 2021"][1] == ["the original record of the paper (its note and fields)"]
+    assert rows["icml 2021"][2] == rows["iclr 2021"][2] == "contested"
+
+
+def test_a_recorded_run_is_judged_at_the_next_query(workspace: Workspace) -> None:
+    claim = "2102.11174/update-rule/dpfp1-delta-S20"
+    workspace.append("run/r", [a_run("r", claim, 0.0008)])
+    sql = f"SELECT measured, verdict, run_ids FROM side_by_side WHERE claim_id = '{claim}'"
+    assert workspace.query(sql).rows == ((0.0008, "reproduced", ["r"]),)
+
+
+def test_a_deleted_index_is_rebuilt_with_the_same_rows(workspace: Workspace) -> None:
+    sql = "SELECT * FROM side_by_side"
+    before = workspace.query(sql)
+    (workspace.home / "index.duckdb").unlink()
+    assert workspace.query(sql).rows == before.rows
+
+
+@pytest.mark.parametrize("garbage", [b"", b"not a database", b"\0" * 20000])
+def test_a_corrupted_index_is_rebuilt_and_said_so(workspace: Workspace, garbage: bytes) -> None:
+    (workspace.home / "index.duckdb").write_bytes(garbage)
+    assert "could not be read and was rebuilt" in workspace.problems()[0]
+    assert workspace.query("SELECT count(*) FROM papers").rows == ((61,),)
+
+
+def test_an_index_cut_short_is_rebuilt(workspace: Workspace) -> None:
+    path = workspace.home / "index.duckdb"
+    path.write_bytes(path.read_bytes()[:12288])
+    assert workspace.query("SELECT count(*) FROM papers").rows == ((61,),)
+
+
+def test_a_problem_with_the_ledger_is_told_again_until_it_is_gone(workspace: Workspace) -> None:
+    name = Index(workspace.home).ledger.names()[0]
+    (workspace.home / "ledger" / name).write_text("damaged\n")
+    (workspace.home / "index.duckdb").unlink()
+    assert name in workspace.problems()[0]
+    assert name in workspace.problems()[0]
+
+
+def test_the_index_is_not_rebuilt_when_nothing_changed(workspace: Workspace) -> None:
+    workspace.query("SELECT 1")
+    before = (workspace.home / "index.duckdb").stat().st_mtime_ns
+    workspace.query("SELECT 1")
+    assert (workspace.home / "index.duckdb").stat().st_mtime_ns == before
+
+
+def test_a_reader_that_holds_the_index_open_does_not_stop_a_rebuild(workspace: Workspace) -> None:
+    code = (
+        "import duckdb, sys; c = duckdb.connect(sys.argv[1], read_only=True);"
+        "print('open', flush=True); sys.stdin.read(); print(len(c.sql('FROM claims').fetchall()))"
+    )
+    reader = subprocess.Popen(
+        [sys.executable, "-c", code, str(workspace.home / "index.duckdb")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "open\n"
+    workspace.append("run/r", [a_run("r", "nothing", 1.0)])
+    assert workspace.query("SELECT count(*) FROM runs").rows == ((1,),)
+    out, _ = reader.communicate("")
+    assert int(out) > 400
+
+
+def _write_and_ask(home: str, worker: int, count: int) -> None:
+    workspace = open_workspace(Path(home))
+    for number in range(count):
+        name = f"{worker}-{number}"
+        workspace.append(f"run/{name}", [a_run(name, "nothing", 1.0)])
+        workspace.query("SELECT count(*) FROM runs")
+
+
+def test_two_processes_at_once_both_finish_and_nothing_is_lost(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    home = str(tmp_path / "workspace")
+    workers = [context.Process(target=_write_and_ask, args=(home, n, 5)) for n in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    workspace = open_workspace(Path(home))
+    assert workspace.problems() == ()
+    assert workspace.query("SELECT count(*) FROM runs").rows == ((10,),)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM glob('/etc/*')",
+        "COPY claims TO '{tmp}/out.csv'",
+        "EXPORT DATABASE '{tmp}/out'",
+        "ATTACH '{tmp}/other.duckdb'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET threads = 1",
+        "RESET threads",
+        "PRAGMA enable_profiling",
+        "INSERT INTO papers (paper_id) VALUES ('x')",
+        "UPDATE claims SET claimed = 0",
+        "DELETE FROM claims",
+        "DROP TABLE claims",
+        "CREATE TABLE t (x INTEGER)",
+        "CREATE TEMP TABLE t AS SELECT 1",
+        "CHECKPOINT",
+        "BEGIN",
+        "SELECT * FROM duckdb_secrets()",
+        "SELECT * FROM read_parquet('https://example.org/x.parquet')",
+    ],
+)
+def test_a_query_reaches_the_store_and_nothing_else(
+    workspace: Workspace, tmp_path: Path, sql: str
+) -> None:
+    before = sorted(p.name for p in tmp_path.iterdir())
+    with pytest.raises(QueryError):
+        workspace.query(sql.format(tmp=tmp_path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_a_query_cannot_see_the_variables_of_this_process(workspace: Workspace) -> None:
+    import pandas as pd
+
+    secret = pd.DataFrame({"x": [1]})
+    assert len(secret) == 1
+    with pytest.raises(QueryError, match="secret"):
+        workspace.query("SELECT * FROM secret")
+
+
+def test_a_wrong_statement_carries_the_message_of_duckdb(workspace: Workspace) -> None:
+    with pytest.raises(QueryError, match="klaims"):
+        workspace.query("SELECT * FROM klaims")
+
+
+@pytest.mark.parametrize("sql", ["", "SELECT 1; SELECT 2", "-- nothing"])
+def test_anything_but_one_statement_is_refused(workspace: Workspace, sql: str) -> None:
+    with pytest.raises(QueryError, match="give one statement"):
+        workspace.query(sql)
+
+
+def test_a_runaway_statement_is_stopped(workspace: Workspace) -> None:
+    started = time.monotonic()
+    with pytest.raises(QueryError, match=r"stopped after 0\.3 s"):
+        workspace.query(
+            "SELECT sum(a.i * b.i) FROM range(10000000) a(i), range(10000000) b(i)", timeout=0.3
+        )
+    assert time.monotonic() - started < 20
+
+
+def test_a_result_is_cut_at_the_limit_and_says_so(workspace: Workspace) -> None:
+    result = workspace.query("SELECT * FROM claims", limit=10)
+    assert len(result.rows) == 10
+    assert result.truncated
+    assert not workspace.query("SELECT * FROM claims LIMIT 10", limit=10).truncated
+
+
+def test_columns_of_one_name_are_told_apart(workspace: Workspace) -> None:
+    assert workspace.query("SELECT 1 AS a, 2 AS a").columns == ("a", "a_2")
+
+
+@pytest.mark.parametrize("question", ready_questions(), ids=lambda q: q.title)
+def test_a_ready_question_has_an_answer(workspace: Workspace, question: object) -> None:
+    assert workspace.query(question.sql).columns  # type: ignore[attr-defined]
+
+
+def test_a_read_only_workspace_still_answers(read_only_workspace: Workspace) -> None:
+    assert open_workspace(read_only_workspace.home) == read_only_workspace
+    assert read_only_workspace.query("SELECT count(*) FROM papers").rows == ((61,),)
+
+
+def test_a_read_only_workspace_refuses_a_batch_and_names_the_way_out(
+    read_only_workspace: Workspace,
+) -> None:
+    with pytest.raises(WorkspaceError, match=r"cannot write to the workspace .*--home"):
+        read_only_workspace.append("run/r", [a_run("r", "nothing", 1.0)])
+
+
+def test_a_workspace_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkspaceError, match=r"cannot create the workspace .*--home"):
+        open_workspace(tmp_path / "file" / "workspace")
+
+
+def test_records_that_do_not_fit_together_are_an_error(workspace: Workspace) -> None:
+    index = Index(workspace.home)
+    index.path.unlink()
+    index.path.mkdir()
+    with pytest.raises((StoreIndexError, WorkspaceError)):
+        index.refresh()

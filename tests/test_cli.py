@@ -1,0 +1,219 @@
+"""The command line: exit codes, messages, and bad input that leaves everything as it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from records.ledger import Ledger
+from records.workspace import Workspace
+from tests.conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def home(workspace: Workspace) -> Path:
+    return workspace.home
+
+
+def test_an_empty_workspace_is_loaded_by_the_first_command(run: Run, tmp_path: Path) -> None:
+    outcome = run("query", "SELECT count(*) AS n FROM papers", "--home", tmp_path / "new" / "home",
+                  "--format", "csv")  # fmt: skip
+    assert (outcome.code, outcome.out) == (0, "n\n61\n")
+
+
+def test_the_workspace_comes_from_the_environment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FWP_HOME", str(tmp_path / "from-env"))
+    assert run("evidence", "list").code == 0
+    assert (tmp_path / "from-env" / "ledger").is_dir()
+
+
+def test_verify_finds_something_wrong_with_the_curated_record(run: Run, home: Path) -> None:
+    outcome = run("verify", "--offline", "--home", home)
+    assert outcome.code == 1
+    assert "+ verified    icml 2021" in outcome.out
+    assert "x refuted     iclr 2021" in outcome.out
+    assert outcome.err == ""
+
+
+def test_verify_of_a_paper_without_findings_succeeds(run: Run, home: Path) -> None:
+    assert run("verify", "1706.03762", "--offline", "--home", home).code == 0
+
+
+def test_strict_verification_wants_everything_checked(run: Run, home: Path) -> None:
+    assert run("verify", "1706.03762", "--offline", "--strict", "--home", home).code == 1
+
+
+def test_verify_without_offline_says_that_no_source_was_asked(run: Run, home: Path) -> None:
+    assert "Live sources are not asked" in run("verify", "1706.03762", "--home", home).err
+
+
+def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
+    checks = json.loads(run("verify", "2102.11174", "--home", home, "--format", "json").out)
+    refuting = [c for c in checks if c["value"] == "iclr 2021" and c["outcome"] != "confirmed"]
+    assert {c["rule"] for c in refuting} == {"volume-venue", "accepted-list", "cited-field"}
+    assert all(c["evidence_ids"] and c["grade"] == "transcribed" for c in refuting)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["verify", "9999.99999"], "no paper '9999.99999' is in the store"),
+        (["query", "SELEC 1"], "syntax error"),
+        (["query", "SELECT * FROM nowhere"], "nowhere"),
+        (["query", "DROP TABLE claims"], "not permitted"),
+        (["query", "SELECT * FROM read_csv('/etc/passwd')"], "disabled"),
+        (["query", "SELECT 1; SELECT 2"], "give one statement"),
+        (["query"], "give a statement"),
+        (["query", "SELECT 1", "--format", "parquet"], "--output"),
+        (
+            ["query", "SELECT 1", "--format", "parquet", "--output", "/nowhere/x.parquet"],
+            "/nowhere",
+        ),
+        (["query", "SELECT 1", "--output", "/nowhere/x.csv"], "cannot write /nowhere/x.csv"),
+        (["rerun", "no-such-experiment"], "no-such-experiment"),
+        (["rerun", "exact", "--jobs", "0"], "at least 1"),
+        (["rerun", "capacity", "--seeds", "0"], "seeds"),
+        (["evidence", "show", "no-such-id"], "no evidence 'no-such-id'"),
+        (["evidence", "show"], "no evidence"),
+        (["import", "/nowhere"], "/nowhere is not a folder"),
+        (["report", "--output", "/nowhere/report.html"], "/nowhere"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(
+    run: Run, home: Path, arguments: list[str], message: str
+) -> None:
+    before = Ledger(home).names()
+    outcome = run(*arguments, "--home", home)
+    assert outcome.code == 2
+    assert outcome.err.startswith("fwp: ")
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
+    assert Ledger(home).names() == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["frobnicate"], [], ["query", "SELECT 1", "--format", "xml"]]
+)
+def test_a_wrong_call_shows_the_usage(run: Run, arguments: list[str]) -> None:
+    outcome = run(*arguments)
+    assert outcome.code == 2
+    assert "usage: fwp" in outcome.err
+
+
+def test_a_workspace_that_cannot_be_made_is_bad_input(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    outcome = run("query", "SELECT 1", "--home", tmp_path / "file" / "home")
+    assert outcome.code == 2
+    assert "cannot create the workspace" in outcome.err
+
+
+def test_a_read_only_workspace_answers_queries(run: Run, read_only_workspace: Workspace) -> None:
+    outcome = run("query", "SELECT 1 AS one", "--home", read_only_workspace.home, "--format", "csv")
+    assert (outcome.code, outcome.out) == (0, "one\n1\n")
+
+
+def test_a_half_written_batch_is_reported_and_the_command_goes_on(run: Run, home: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (home / "ledger" / f".x.jsonl.{gone.pid}.tmp").write_text('{"origin"')
+    outcome = run("query", "SELECT 1 AS one", "--home", home, "--format", "csv")
+    assert outcome.code == 0
+    assert "half-written batch" in outcome.err
+
+
+def test_a_corrupted_index_is_reported_and_rebuilt(run: Run, home: Path) -> None:
+    (home / "index.duckdb").write_bytes(b"garbage")
+    outcome = run("query", "SELECT count(*) AS n FROM papers", "--home", home, "--format", "csv")
+    assert (outcome.code, outcome.out) == (0, "n\n61\n")
+    assert "was rebuilt" in outcome.err
+
+
+def test_a_query_writes_parquet_that_reads_back(run: Run, home: Path, tmp_path: Path) -> None:
+    import pandas as pd
+
+    target = tmp_path / "claims.parquet"
+    sql = "SELECT claim_id, claimed, conditions FROM claims"
+    assert run("query", sql, "--format", "parquet", "--output", target, "--home", home).code == 0
+    assert len(pd.read_parquet(target)) > 400
+
+
+def test_query_lists_tables_views_and_questions(run: Run, home: Path) -> None:
+    out = run("query", "--list", "--home", home).out
+    assert "claim_coverage" in out
+    assert "Ready questions" in out
+
+
+def test_a_broken_folder_adds_nothing(run: Run, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "paper.csv").write_text("paper_id,title,evidence_id\n1,One,missing\n")
+    before = Ledger(home).names()
+    outcome = run("import", tmp_path / "mine", "--home", home)
+    assert outcome.code == 2
+    assert "'missing'" in outcome.err
+    assert Ledger(home).names() == before
+
+
+def test_another_paper_is_another_folder(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "record.toml").write_text(
+        """
+        [[evidence]]
+        evidence_id = "mine"
+        source = "my notes"
+        authority = "note"
+        grade = "transcribed"
+        kind = "record"
+
+        [[paper]]
+        paper_id = "2011.07831"
+        title = "Learning Associative Inference Using Fast Weight Memory"
+        arxiv_id = "2011.07831"
+        evidence_id = "mine"
+
+        [[assertion]]
+        assertion_id = "mine-title"
+        paper_id = "2011.07831"
+        field = "title"
+        value = "Learning Associative Inference Using Fast Weight Memory"
+        evidence_id = "mine"
+
+        [[assertion]]
+        assertion_id = "mine-venue"
+        paper_id = "2011.07831"
+        field = "venue"
+        value = "iclr 2021"
+        evidence_id = "mine"
+        """
+    )
+    assert run("import", folder, "--home", home).code == 0
+    outcome = run("verify", "2011.07831", "--home", home)
+    assert outcome.code == 0
+    assert "+ verified    iclr 2021" in outcome.out
+
+
+def test_doctor_describes_the_workspace(run: Run, home: Path) -> None:
+    rows = {
+        r["what"]: r["is"]
+        for r in json.loads(run("doctor", "--home", home, "--format", "json").out)
+    }
+    assert rows["workspace"] == str(home)
+    assert " claims, " in rows["in the store"]
+
+
+def test_output_into_a_closed_pipe_is_no_error(home: Path) -> None:
+    command = f"{sys.executable} -m fwp query 'FROM listings' --home {home} --format csv | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.startswith("evidence_id")
