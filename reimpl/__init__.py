@@ -1,0 +1,1 @@
+"""The paper, re-implemented: feature maps, update rules, experiments."""

@@ -1,0 +1,104 @@
+"""What an experiment is: a list of points, and a function that measures one point.
+
+Nothing here imports torch, so that the command line can list experiments at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from records.errors import ConfigError, UnknownExperiment
+from records.models import Metric
+
+PAPER_ID = "2102.11174"
+SCALES = ("quick", "laptop", "paper")
+STREAMS = ("authors", "ours")
+AUTHORS_SEED = 1
+
+ProgressKind = Literal["progress", "notice", "resumed"]
+
+
+class Progress(Protocol):
+    """Where a running point reports to."""
+
+    def __call__(self, line: str, *, kind: ProgressKind = "progress") -> None:
+        """Take one line of text.
+
+        A ``notice`` should be seen even where progress is not shown; ``resumed`` says that the
+        point goes on from a checkpoint.
+        """
+
+
+class Point(BaseModel):
+    """One configuration with one seed: what one run measures."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Everything but the seed that the numbers depend on."""
+        return self.model_dump(mode="json", exclude={"seed"})
+
+    @property
+    def label(self) -> str:
+        """A few words for a progress line."""
+        return f"seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named set of points and the function that measures one of them.
+
+    ``list_points(scale, seeds, stream)`` gets a checked scale; ``measure(point, folder, progress)``
+    keeps its checkpoints in ``folder`` and calls ``progress`` with a line of text now and then.
+    """
+
+    name: str
+    description: str
+    list_points: Callable[[str, int | None, str | None], Sequence[Point]]
+    measure: Callable[[Any, Path, Progress], tuple[Metric, ...]]
+    scales: tuple[str, ...] = SCALES
+
+    def points(
+        self, scale: str = "quick", seeds: int | None = None, stream: str | None = None
+    ) -> list[Point]:
+        """Return the points of ``scale``.
+
+        ``seeds`` asks for seeds 1 to ``seeds``; ``stream`` names the random streams. Raises
+        UnknownExperiment for an unknown scale and ConfigError for other wrong values.
+        """
+        if scale not in self.scales:
+            raise UnknownExperiment(
+                f"experiment {self.name!r} has no scale {scale!r}; use {', '.join(self.scales)}"
+            )
+        if seeds is not None and seeds < 1:
+            raise ConfigError(f"the number of seeds must be at least 1, got {seeds}")
+        if stream is not None and stream not in STREAMS:
+            raise ConfigError(f"unknown random stream {stream!r}; use {' or '.join(STREAMS)}")
+        return list(self.list_points(scale, seeds, stream))
+
+    def run(self, point: Point, checkpoint_dir: Path, progress: Progress) -> tuple[Metric, ...]:
+        """Measure ``point``, going on from a checkpoint in ``checkpoint_dir`` if there is one."""
+        return self.measure(point, checkpoint_dir, progress)
+
+
+def seeds_and_stream(seeds: int | None, stream: str | None) -> tuple[range, str]:
+    """Return the seeds to run and the random stream.
+
+    The authors ran seed 1 only, so their stream is the default for one seed and an error for more.
+    """
+    if stream is None:
+        stream = "authors" if seeds in (None, AUTHORS_SEED) else "ours"
+    if stream == "authors" and (seeds or 1) > 1:
+        raise ConfigError(
+            f"the authors' stream exists for one seed only, {seeds} were asked for; "
+            "use --stream ours, or leave out --seeds"
+        )
+    return range(1, (seeds or 1) + 1), stream

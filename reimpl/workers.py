@@ -1,0 +1,209 @@
+"""Worker processes: each measures one point at a time, with one torch thread."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Literal
+
+from records.models import Metric, digest
+from reimpl import experiments
+from reimpl.experiments.base import Point, ProgressKind
+from reimpl.version import code_version
+
+LABEL = "point.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One point to measure; ``folder`` is where its checkpoints live."""
+
+    run_id: str
+    experiment: str
+    point: Point
+    folder: Path
+
+    @property
+    def point_key(self) -> str:
+        """Identity of the point whatever the code version."""
+        return digest([self.experiment, self.point.config, self.point.seed])
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a worker measured: times are UTC, ``environment`` is the worker's."""
+
+    metrics: tuple[Metric, ...]
+    environment: dict[str, str]
+    started: datetime
+    finished: datetime
+
+
+@dataclass(frozen=True)
+class Message:
+    """From a worker about its job: a line of text, why it failed, or the result."""
+
+    kind: ProgressKind | Literal["failed", "finished"]
+    job: Job
+    content: str | Finished
+
+    @property
+    def ends(self) -> bool:
+        """Whether the job is over."""
+        return self.kind in ("failed", "finished")
+
+
+def serve(connection: Connection) -> None:
+    """Measure the jobs that come over ``connection`` until it closes or None comes.
+
+    Ctrl-C is left to the parent. A lost parent ends the worker at its next message.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        while (job := connection.recv()) is not None:
+            connection.send(_measure(job, connection))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _measure(job: Job, connection: Connection) -> Message:
+    from reimpl.version import environment
+
+    def progress(line: str, *, kind: ProgressKind = "progress") -> None:
+        connection.send(Message(kind, job, line))
+
+    started = datetime.now(UTC)
+    try:
+        _label_folder(job)
+        metrics = experiments.get(job.experiment).run(job.point, job.folder, progress)
+    except (BrokenPipeError, ConnectionResetError):
+        raise
+    except Exception as error:
+        trace = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(trace.filename).name}:{trace.lineno}"
+        return Message("failed", job, f"{type(error).__name__}: {error} (at {place})")
+    return Message("finished", job, Finished(metrics, environment(), started, datetime.now(UTC)))
+
+
+def _label_folder(job: Job) -> None:
+    """Say in the folder of a run what it is for, so that a later code version can tell."""
+    job.folder.mkdir(parents=True, exist_ok=True)
+    label = {"point": job.point_key, "code_version": code_version()}
+    (job.folder / LABEL).write_text(json.dumps(label), encoding="utf-8")
+
+
+@dataclass
+class _Worker:
+    process: SpawnProcess
+    connection: Connection
+    job: Job | None = None
+
+    def give(self, job: Job | None) -> None:
+        self.job = job
+        self.connection.send(job)
+
+    def lost(self) -> Message | None:
+        """Return why the job in hand failed, for a worker that has died."""
+        if self.job is None:
+            return None
+        self.process.join()
+        return Message(
+            "failed", self.job, f"the worker process died (exit code {self.process.exitcode})"
+        )
+
+
+def run_jobs(jobs: Sequence[Job], workers: int) -> Generator[Message, None, None]:
+    """Yield the messages of all jobs as they come; closing the iterator ends the workers.
+
+    A worker that dies fails its job, and a new one takes its place.
+    """
+    waiting = list(reversed(jobs))
+    busy: list[_Worker] = []
+    with _ended(busy):
+        while waiting or busy:
+            while waiting and len(busy) < workers:
+                busy.append(_start())
+                busy[-1].give(waiting.pop())
+            ready = wait([worker.connection for worker in busy])
+            for worker in [w for w in busy if w.connection in ready]:
+                message = _receive(worker)
+                if message is not None:
+                    yield message
+                if message is None or message.ends:
+                    _next_job(worker, waiting, busy)
+
+
+def _receive(worker: _Worker) -> Message | None:
+    try:
+        message: Message = worker.connection.recv()
+    except (EOFError, OSError):
+        worker.connection.close()
+        return worker.lost()
+    return message
+
+
+def _next_job(worker: _Worker, waiting: list[Job], busy: list[_Worker]) -> None:
+    """Give a free worker the next job; without one, or if it has died, let it go."""
+    if waiting and not worker.connection.closed:
+        worker.give(waiting.pop())
+        return
+    busy.remove(worker)
+    if not worker.connection.closed:
+        worker.give(None)
+        worker.connection.close()
+    worker.process.join()
+
+
+def _start() -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,), daemon=True)
+    with _interrupts_held():
+        process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back, so that a process started meanwhile is never interrupted by it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _ended(busy: list[_Worker]) -> Iterator[None]:
+    """End the workers that are still running on the way out, whatever the reason."""
+    try:
+        yield
+    finally:
+        for worker in busy:
+            worker.process.terminate()
+        for worker in busy:
+            worker.process.join()
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
