@@ -57,16 +57,17 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
 
 
 def number(value: float | None) -> str:
-    """Return a measured or claimed number as people read it: at most four significant digits.
+    """Return a measured or claimed number as people read it.
 
-    Whole numbers below a million keep all their digits.
+    Whole numbers keep their digits, grouped in thousands from 10,000 on; others have four
+    significant digits.
     """
     if value is None:
         return ""
     if math.isnan(value):
         return "NaN"
-    if float(value).is_integer() and abs(value) < 1e6:
-        return f"{value:.0f}"
+    if math.isfinite(value) and float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.0f}"
     return f"{value:.4g}"
 
 

@@ -166,7 +166,7 @@ class Claim(Record):
 
     ``claimed`` is what the paper says of ``metric`` under ``conditions``; ``comparison`` says how
     (``>`` for the paper's ">260"; ``diverges`` where the paper reports NaN), ``direction`` which
-    way is better. ``replay_tolerance`` is used for runs that replay the authors' own random
+    way is better. ``replay_tolerance`` is tried first for runs that replay the authors' own random
     streams. ``compared_to`` names the claim against which the order is judged when the run's scale
     is not the paper's. ``reference`` holds further values stated for the same point, shown but not
     judged.

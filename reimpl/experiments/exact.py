@@ -1,6 +1,6 @@
 """The paper's claims that need no training, carried out in float64 on fresh random inputs.
 
-Each group of checks is one point; its numbers carry the claim ids of ``claims-exact.toml``.
+Each group of checks is one point; its numbers carry the claim ids of ``claim-exact.toml``.
 """
 
 from __future__ import annotations

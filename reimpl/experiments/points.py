@@ -12,6 +12,13 @@ from reimpl.experiments.base import AUTHORS_SEED, PAPER_ID, Point, seeds_and_str
 
 Setting = Literal["capacity", "update-rule"]
 
+_TEXT_CLAIMS = {
+    ("capacity", "elu1", "sum", 60): "errs-elu1",
+    ("capacity", "dpfp1", "sum", 60): "holds-dpfp1",
+    ("update-rule", "dpfp1", "sum", 20): "sum-fails",
+    ("update-rule", "dpfp1", "delta", 20): "delta-solves",
+}
+
 
 class RetrievalPoint(Point):
     """One model on one number of symbols S.
@@ -73,8 +80,14 @@ class RetrievalPoint(Point):
 
     @property
     def claim_id(self) -> str:
-        """The claim that the best evaluation loss of this point measures."""
+        """The claim about this point of a figure."""
         return f"{PAPER_ID}/{self.setting}/{self.feature_map}-{self.rule}-S{self.S}"
+
+    @property
+    def text_claim_id(self) -> str | None:
+        """The claim of the paper's text that the best evaluation loss of this point decides."""
+        name = _TEXT_CLAIMS.get((self.setting, self.feature_map, self.rule, self.S))
+        return f"{PAPER_ID}/{self.setting}/{name}" if name else None
 
     @property
     def follows_protocol(self) -> bool:

@@ -233,18 +233,27 @@ def _resume(point: RetrievalPoint, folder: Path, identity: str, progress: Progre
 def metrics(history: list[tuple[int, float]], point: RetrievalPoint) -> tuple[Metric, ...]:
     """Return best and last evaluation loss, the steps taken and the curve."""
     scale: Scale = "paper" if point.follows_protocol else "reduced"
+
+    def metric(
+        name: str, value: float, claim_id: str | None = None, step: int | None = None
+    ) -> Metric:
+        return Metric(
+            name=name,
+            value=value,
+            claim_id=claim_id,
+            scale=scale,
+            replay=point.replays,
+            step=step,
+        )
+
     finite = [loss for _, loss in history if not math.isnan(loss)]
-    judged = Metric(
-        name="eval_loss",
-        value=min(finite, default=math.nan),
-        claim_id=point.claim_id,
-        scale=scale,
-        replay=point.replays,
-    )
-
-    def other(name: str, value: float, step: int | None = None) -> Metric:
-        return Metric(name=name, value=value, scale=scale, replay=point.replays, step=step)
-
-    curve = [other("eval_loss_curve", loss, step) for step, loss in history]
+    best = min(finite, default=math.nan)
     last_step, last_loss = history[-1]
-    return (judged, other("last_eval_loss", last_loss), other("steps", last_step), *curve)
+    text = (metric("eval_loss", best, point.text_claim_id),) if point.text_claim_id else ()
+    return (
+        metric("eval_loss", best, point.claim_id),
+        *text,
+        metric("last_eval_loss", last_loss, point.claim_id),
+        metric("steps", last_step),
+        *(metric("eval_loss_curve", loss, step=step) for step, loss in history),
+    )

@@ -36,7 +36,16 @@ def test_a_table_shows_markup_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, ""), (66000.0, "66000"), (0.00076642, "0.0007664"), (math.nan, "NaN"), (38.3, "38.3")],
+    [
+        (None, ""),
+        (2021, "2021"),
+        (66000.0, "66,000"),
+        (44034715.0, "44,034,715"),
+        (0.00076642, "0.0007664"),
+        (math.nan, "NaN"),
+        (-math.inf, "-inf"),
+        (38.3, "38.3"),
+    ],
 )
 def test_a_number_is_shown_as_people_read_it(value: float | None, text: str) -> None:
     assert number(value) == text

@@ -140,10 +140,19 @@ def test_of_two_runs_of_one_seed_the_newer_counts() -> None:
     assert (found.measured, len(found.run_ids)) == (1.0, 1)
 
 
-def test_a_replay_is_judged_by_its_own_tolerance() -> None:
+def test_a_replay_within_its_own_tolerance_is_said_to_be_so() -> None:
     narrow = claim(tolerance=Tolerance(absolute=0.5), replay_tolerance=Tolerance(absolute=0.01))
-    assert verdict(narrow, measured(1.2, replay=True)).verdict == "not reproduced"
-    assert verdict(narrow, measured(1.2)).verdict == "reproduced"
+    found = verdict(narrow, measured(1.005, replay=True))
+    assert found.verdict == "reproduced"
+    assert found.reason.endswith("(replaying the authors' streams) against 1 ± 0.01")
+
+
+def test_a_replay_that_drifts_is_held_to_the_general_tolerance() -> None:
+    narrow = claim(tolerance=Tolerance(absolute=0.5), replay_tolerance=Tolerance(absolute=0.01))
+    found = verdict(narrow, measured(1.2, replay=True))
+    assert found.verdict == "reproduced"
+    assert "drifts from their log) against 1 ± 0.5" in found.reason
+    assert verdict(narrow, measured(1.6, replay=True)).verdict == "not reproduced"
 
 
 def test_three_seeds_of_our_own_weigh_more_than_a_replay() -> None:
@@ -194,4 +203,4 @@ def test_a_run_at_the_papers_scale_outweighs_reduced_ones() -> None:
 def test_the_reason_states_the_measured_value_and_the_tolerance() -> None:
     found = verdict(claim(tolerance=Tolerance(absolute=0.02)), measured(1.01))
     assert found.reason == "measured 1.01 (1 seed) against 1 ± 0.02"
-    assert found.rule == "value-1"
+    assert found.rule == "value-2"

@@ -22,7 +22,7 @@ from reimpl.experiments.exact_capacity import (
 from reimpl.experiments.exact_normalisation import balance_error, growth_factors, identity_error
 from reimpl.feature_maps import feature_map
 
-CLAIMS = Path(records.__file__).parent / "data" / "2102.11174" / "claims-exact.toml"
+CLAIMS = Path(records.__file__).parent / "data" / "2102.11174" / "claim-exact.toml"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import records
+from records.curated import load_folder
 from records.errors import ConfigError, UnknownExperiment
+from records.models import Claim
 from reimpl import experiments
 from reimpl.experiments.points import RetrievalPoint
 
@@ -89,3 +92,12 @@ def test_one_seed_follows_the_authors_and_more_are_our_own() -> None:
     assert {p.stream for p in retrieval_points("quick")} == {"authors"}
     several = retrieval_points("quick", seeds=3)
     assert {(p.stream, p.seed) for p in several} == {("ours", 1), ("ours", 2), ("ours", 3)}
+
+
+def test_every_point_measures_a_claim_that_is_curated() -> None:
+    folder = Path(records.__file__).parent / "data" / "2102.11174"
+    curated = {r.claim_id: r for r in load_folder(folder) if isinstance(r, Claim)}
+    for point in retrieval_points("paper"):
+        claim = curated[point.claim_id]
+        assert (claim.conditions["S"], claim.conditions["L"]) == (point.S, point.length)
+        assert point.text_claim_id is None or point.text_claim_id in curated

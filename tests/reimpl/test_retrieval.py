@@ -183,7 +183,16 @@ def test_metrics_are_best_and_last_loss_steps_and_curve() -> None:
     named = {m.name: m.value for m in found if m.step is None}
     assert named == {"eval_loss": 0.1, "last_eval_loss": 0.2, "steps": 300.0}
     assert [(m.step, m.value) for m in found if m.step] == [(100, 0.4), (200, 0.1), (300, 0.2)]
-    assert [m.claim_id for m in found if m.claim_id] == ["2102.11174/update-rule/dpfp1-delta-S20"]
+
+
+def test_a_point_measures_its_own_claim_and_the_one_of_the_text() -> None:
+    found = metrics([(100, 0.4), (200, 0.1), (300, 0.2)], point(S=20))
+    own, text = "dpfp1-delta-S20", "delta-solves"
+    assert [(m.name, str(m.claim_id).split("/")[-1]) for m in found if m.claim_id] == [
+        ("eval_loss", own),
+        ("eval_loss", text),
+        ("last_eval_loss", own),
+    ]
 
 
 def test_a_run_without_a_finite_loss_measures_nan() -> None:

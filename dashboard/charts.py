@@ -1,0 +1,183 @@
+"""Charts for dashboard and report: pure functions from a frame to an Altair chart."""
+
+from __future__ import annotations
+
+import re
+
+import altair as alt
+import pandas as pd
+
+from dashboard.marks import SERIES, SHAPES, VERDICTS
+
+Layers = alt.LayerChart | alt.FacetChart
+_SMALLEST_LABELLED_SHARE = 0.055
+
+
+def coverage(frame: pd.DataFrame) -> Layers:
+    """Return stacked bars: the share of each kind's claims that has each verdict.
+
+    Args:
+        frame: columns ``kind``, ``verdict``, ``claims`` and ``of_kind`` (all claims of the kind).
+            A part says its symbol and number where there is room for them; the symbols are
+            explained by ``markup.legend``, which wraps where a chart's legend would be cut off.
+    """
+    bars = alt.Chart(_coverage_parts(frame)).encode(
+        y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, ticks=False)),
+        order=alt.Order("place:Q"),
+        tooltip=["kind:N", "verdict:N", "claims:Q"],
+    )
+    names = list(VERDICTS)
+    drawn = bars.mark_bar(height={"band": 0.72}, stroke="#ffffff", strokeWidth=1).encode(
+        x=alt.X("start:Q", title="share of claims", axis=alt.Axis(format="%", grid=False)),
+        x2="end:Q",
+        color=alt.Color(
+            "name:N",
+            title=None,
+            scale=alt.Scale(
+                domain=[f"{VERDICTS[n].symbol} {n}" for n in names],
+                range=[VERDICTS[n].colour for n in names],
+            ),
+            legend=None,
+        ),
+    )
+    labels = bars.mark_text(fontWeight="bold", fontSize=12).encode(
+        x="middle:Q", text="label:N", color=alt.Color("ink:N", scale=None)
+    )
+    return alt.layer(drawn, labels, height=alt.Step(38))
+
+
+def _coverage_parts(frame: pd.DataFrame) -> pd.DataFrame:
+    parts = frame.copy()
+    parts["place"] = [list(VERDICTS).index(verdict) for verdict in parts["verdict"]]
+    share = parts["claims"] / parts["of_kind"]
+    parts["end"] = share.groupby(parts["kind"], sort=False).cumsum()
+    parts["start"] = parts["end"] - share
+    parts["middle"] = parts["end"] - share / 2
+    marks = [VERDICTS[verdict] for verdict in parts["verdict"]]
+    parts["ink"] = [mark.on_colour for mark in marks]
+    parts["name"] = [f"{m.symbol} {v}" for m, v in zip(marks, parts["verdict"], strict=True)]
+    parts["label"] = [
+        f"{mark.symbol} {count}" if part >= _SMALLEST_LABELLED_SHARE else ""
+        for mark, count, part in zip(marks, parts["claims"], share, strict=True)
+    ]
+    parts["row"] = [
+        f"{str(kind).replace('_', ' ')} ({total})"
+        for kind, total in zip(parts["kind"], parts["of_kind"], strict=True)
+    ]
+    return parts
+
+
+def by_size(
+    frame: pd.DataFrame,
+    *,
+    metric: str,
+    logarithmic: bool = False,
+    columns: int = 2,
+    height: int = 340,
+) -> Layers:
+    """Return a metric against the size S for each series, as the paper's figures do.
+
+    Args:
+        frame: columns ``series``, ``S``, ``value``, ``whose`` (``claimed`` or ``measured``),
+            ``claim_id`` and ``verdict``. Claimed points are hollow and joined by a line, measured
+            ones are filled.
+        metric: the title of the y axis.
+        logarithmic: whether the y axis is; points that are not above zero are left out then.
+        columns: columns of the legend.
+        height: of the plot, or of plot and legend where the page fits them into it.
+    """
+    points = frame[frame["value"] > 0] if logarithmic else frame
+    base = alt.Chart(points).encode(
+        x=alt.X("S:Q", title="S, number of associations", axis=alt.Axis(grid=False)),
+        y=alt.Y("value:Q", title=metric, scale=_scale(logarithmic), axis=alt.Axis(tickCount=6)),
+        color=alt.Color("series:N", legend=_legend(columns), scale=_colours(frame)),
+        tooltip=["series:N", "whose:N", "S:Q", alt.Tooltip("value:Q", format=".4g"), "verdict:N"],
+    )
+    shape = alt.Shape("series:N", legend=_legend(columns), scale=_shapes(frame))
+    claimed, measured = (base.transform_filter(f"datum.whose == '{w}'") for w in _WHOSE)
+    # no shape on the line: it would bring a filled point with it
+    line = claimed.mark_line(strokeWidth=1, opacity=0.5)
+    hollow = claimed.mark_point(filled=False, size=45, strokeWidth=1.3, opacity=1)
+    filled = measured.mark_point(filled=True, size=80, opacity=1)
+    layers = (line, hollow.encode(shape=shape), filled.encode(shape=shape))
+    return alt.layer(*layers, height=height)
+
+
+_WHOSE = ("claimed", "measured")
+
+
+def curves(
+    frame: pd.DataFrame, *, metric: str, claimed: float | None = None, logarithmic: bool = False
+) -> Layers:
+    """Return training curves, one line a ``series``, over ``step``.
+
+    Args:
+        frame: columns ``series``, ``step`` and ``value``.
+        metric: the title of the y axis.
+        claimed: a claimed value to be marked by a dashed line.
+        logarithmic: whether the y axis is; points that are not above zero are left out then.
+    """
+    points = frame[frame["value"] > 0] if logarithmic else frame
+    lines = (
+        alt.Chart(points)
+        .mark_line(point=alt.OverlayMarkDef(size=28))
+        .encode(
+            x=alt.X("step:Q", title="training step", axis=alt.Axis(grid=False)),
+            y=alt.Y("value:Q", title=metric, scale=_scale(logarithmic), axis=alt.Axis(tickCount=6)),
+            color=alt.Color("series:N", legend=_legend(1), scale=_colours(frame)),
+            shape=alt.Shape("series:N", legend=_legend(1), scale=_shapes(frame)),
+            tooltip=["series:N", "step:Q", alt.Tooltip("value:Q", format=".4g")],
+        )
+    )
+    if claimed is None or (logarithmic and claimed <= 0):
+        return alt.layer(lines, height=260)
+    return alt.layer(lines, *_claimed_rule(claimed), height=260)
+
+
+def _claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:
+    base = alt.Chart(pd.DataFrame({"value": [claimed], "label": [f"claimed {claimed:.4g}"]}))
+    rule = base.mark_rule(strokeDash=[6, 4], color="#7f7f7f", strokeWidth=1.5).encode(y="value:Q")
+    text = base.mark_text(align="left", dx=6, dy=-8, color="#7f7f7f", fontSize=12)
+    return rule, text.encode(x=alt.value(0), y="value:Q", text="label:N")
+
+
+def _scale(logarithmic: bool) -> alt.Scale:
+    return alt.Scale(type="log") if logarithmic else alt.Scale(zero=True)
+
+
+def _legend(columns: int) -> alt.Legend:
+    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=420)
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(map(str, frame["series"])))
+
+
+def _colours(frame: pd.DataFrame) -> alt.Scale:
+    names = _names(frame)
+    return alt.Scale(domain=names, range=[SERIES[i % len(SERIES)] for i in range(len(names))])
+
+
+def _shapes(frame: pd.DataFrame) -> alt.Scale:
+    names = _names(frame)
+    return alt.Scale(
+        domain=names,
+        range=[SHAPES[(i + i // len(SERIES)) % len(SHAPES)] for i in range(len(names))],
+    )
+
+
+def svg(chart: Layers, name: str, width: int = 640) -> str:
+    """Return a chart as an SVG element without any outside reference.
+
+    ``name`` makes its inner ids unique on a page that shows several charts.
+    """
+    import vl_convert
+
+    spec = chart.properties(width=width).configure_view(stroke=None).to_dict()
+    spec |= {
+        "background": "transparent",
+        "padding": {"left": 24, "right": 8, "top": 5, "bottom": 5},
+    }
+    text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    text = re.sub(r"<svg ([^>]*?)width=\"[\d.]+\" height=\"[\d.]+\"", r"<svg \1", text, count=1)
+    return re.sub(r"\b((?:clip|gradient)_?\d+)\b", rf"{name}-\1", text)

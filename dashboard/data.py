@@ -1,0 +1,73 @@
+"""Cached, read-only answers of the store for the dashboard.
+
+An answer is kept for one state of the ledger: as soon as another process adds a batch, the next
+page view asks again. Nothing here holds the index open between two questions.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from records.errors import StoreIndexError
+from records.index import Index, Result
+from records.workspace import Workspace, open_workspace
+
+SQL_SECONDS = 10.0
+SQL_ROWS = 1000
+_PAGE_SECONDS = 60.0
+
+
+def home() -> Path:
+    """Return the workspace folder: FWP_HOME, or ./workspace."""
+    return Path(os.environ.get("FWP_HOME") or "workspace").resolve()
+
+
+def workspace() -> Workspace:
+    """Return the workspace, opened once for as long as its ledger is there."""
+    folder = home()
+    if not (folder / "ledger").is_dir():
+        _opened.clear()
+    return _opened(folder)
+
+
+@st.cache_resource(show_spinner="Opening the workspace")
+def _opened(folder: Path) -> Workspace:
+    return open_workspace(folder)
+
+
+def ask(sql: str) -> pd.DataFrame:
+    """Answer one statement of the dashboard's own; see ``records.workspace.Workspace.query``."""
+    return _answer(sql, _PAGE_SECONDS, None).frame()
+
+
+def answer(sql: str) -> Result:
+    """Answer a user's statement within the limits of the SQL page.
+
+    Raises:
+        QueryError: the statement is wrong, not permitted, or took longer than ``SQL_SECONDS``.
+    """
+    return _answer(sql, SQL_SECONDS, SQL_ROWS)
+
+
+def _answer(sql: str, seconds: float, most: int | None) -> Result:
+    opened = workspace()
+    return _cached(opened.home, Index(opened.home).fingerprint(), sql, seconds, most)
+
+
+@st.cache_data(show_spinner=False, max_entries=200)
+def _cached(folder: Path, state: str, sql: str, seconds: float, most: int | None) -> Result:
+    """Ask the store; ``state`` is only there to be part of the cache's key."""
+    try:
+        return Workspace(folder).query(sql, timeout=seconds, limit=most)
+    except StoreIndexError:
+        # the index was deleted between its refresh and the question: build it and ask again
+        return Workspace(folder).query(sql, timeout=seconds, limit=most)
+
+
+def problems() -> tuple[str, ...]:
+    """Return a sentence for each part of the ledger that could not be read."""
+    return workspace().problems()

@@ -1,0 +1,139 @@
+"""Frames of the store into what tables and pages show: pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import Any
+
+import pandas as pd
+
+from dashboard.marks import labelled
+from dashboard.markup import safe_url
+
+_SIMPLE = (str, bool, float, date, datetime, type(None))
+_LARGEST = 2**63
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell stands for NULL."""
+    return value is None or value is pd.NaT or (isinstance(value, float) and math.isnan(value))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows as dictionaries, None where the store has NULL."""
+    return [
+        {str(name): None if is_missing(value) else value for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def number(value: Any, *, diverged: bool = False) -> str:
+    """Return a measured or claimed number in four significant digits; '' for none."""
+    if diverged:
+        return "diverged"
+    return "" if is_missing(value) else f"{float(value):.4g}"
+
+
+def claimed_text(row: Mapping[str, Any]) -> str:
+    """Return what is claimed, with its comparison: '> 260', 'diverges'."""
+    if row["comparison"] == "diverges":
+        return "diverges"
+    sign = "" if row["comparison"] == "=" else f"{row['comparison']} "
+    return sign + number(row["claimed"])
+
+
+def claims_table(side_by_side: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of claims: claimed, measured, spread and verdict as text."""
+    columns = ["claim", "where", "claimed", "measured", "spread", "seeds", "verdict", "reason"]
+    rows = [
+        {
+            "claim": row["statement"],
+            "where": row["locator"],
+            "claimed": claimed_text(row),
+            "measured": number(row["measured"], diverged=bool(row["diverged"])),
+            "spread": number(row["spread"]),
+            "seeds": len(row["seeds"]) if row["seeds"] is not None else 0,
+            "verdict": labelled(row["verdict"]),
+            "reason": row["reason"],
+        }
+        for row in records(side_by_side)
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def keep_claims(
+    frame: pd.DataFrame,
+    kinds: Iterable[str] = (),
+    locators: Iterable[str] = (),
+    verdicts: Iterable[str] = (),
+    text: str = "",
+) -> pd.DataFrame:
+    """Return the claims that fit every filter; an empty filter lets everything through.
+
+    ``text`` is looked for in statement, id, metric and reason, word by word, in any case.
+    """
+    keep = pd.Series(True, index=frame.index)
+    for column, wanted in (("kind", kinds), ("locator", locators), ("verdict", verdicts)):
+        chosen = list(wanted)
+        if chosen:
+            keep &= frame[column].isin(chosen)
+    searched = (
+        frame[["statement", "claim_id", "metric", "reason"]].astype(str).agg(" ".join, axis=1)
+    )
+    for word in text.lower().split():
+        keep &= searched.str.lower().str.contains(word, regex=False)
+    return frame[keep]
+
+
+def coverage_table(coverage: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers of claims, one row a kind and one column a verdict, with totals."""
+    names = ["reproduced", "direction reproduced", "not reproduced", "not run"]
+    table = coverage.pivot_table(
+        index="kind", columns="verdict", values="claims", aggfunc="sum", sort=False, fill_value=0
+    ).reindex(columns=names, fill_value=0)
+    table.insert(0, "claims", table.sum(axis=1))
+    table.loc["all"] = table.sum()
+    table = table.astype(int).rename(columns={name: labelled(name) for name in names})
+    table.columns.name = None
+    table.index = pd.Index([str(kind).replace("_", " ") for kind in table.index], name="kind")
+    return table.reset_index()
+
+
+def pairs(text: Any) -> pd.DataFrame:
+    """Return a JSON object (or a dictionary) as rows of name and value."""
+    body = json.loads(text) if isinstance(text, str) and text else text
+    items = body.items() if isinstance(body, dict) else ()
+    return pd.DataFrame(
+        [(str(name), _cell_text(value)) for name, value in items], columns=["name", "value"]
+    )
+
+
+def showable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with lists, structures and oversized numbers as text, fit for any table."""
+    shown = frame.copy()
+    for name in shown.columns:
+        if shown[name].dtype == object and not all(map(_is_simple, shown[name])):
+            shown[name] = shown[name].map(_cell_text, na_action="ignore")
+    return shown
+
+
+def with_links(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with every ``url`` that is not an http or https address emptied."""
+    return frame.assign(url=frame["url"].map(safe_url))
+
+
+def _is_simple(value: Any) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) < _LARGEST
+    return isinstance(value, _SIMPLE)
+
+
+def _cell_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return "; ".join(value)
+    return json.dumps(value, ensure_ascii=False, default=str)

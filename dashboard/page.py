@@ -1,0 +1,87 @@
+"""What the pages share: errors as text, the choice of a paper, tables and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from markupsafe import Markup
+
+from dashboard import address, data, frames, queries
+from dashboard.charts import Layers
+from dashboard.markup import plain_markdown
+from records.errors import FwpError
+
+
+def show(render: Callable[[], None]) -> None:
+    """Run a page; an error of ours is shown as a message with its next step, not as a trace."""
+    try:
+        for problem in data.problems():
+            st.warning(plain_markdown(problem))
+        render()
+    except FwpError as error:
+        st.error("This page could not be shown.")
+        st.code(str(error), language=None, wrap_lines=True)
+
+
+def html(body: Markup) -> None:
+    """Show HTML that was put together from escaped parts."""
+    st.html(str(body))
+
+
+def empty(text: str) -> None:
+    """Say why there is nothing here and what to do about it; ``text`` is Markdown of our own."""
+    st.info(text, icon=":material/info:")
+
+
+def chosen_paper() -> dict[str, object] | None:
+    """Return the paper whose claims are shown, chosen by the reader where there are several."""
+    papers = frames.records(queries.subjects(data.ask))
+    if not papers:
+        empty("The workspace holds no paper yet. Add one with `fwp import FOLDER`.")
+        return None
+    if len(papers) == 1:
+        return papers[0]
+    titles = {str(p["paper_id"]): f"{p['title']} ({p['paper_id']})" for p in papers}
+    if "paper" not in st.session_state and "last_paper" in st.session_state:
+        st.session_state["paper"] = st.session_state["last_paper"]
+    address.start_one("paper", titles)
+    chosen = st.selectbox("Paper", list(titles), format_func=titles.__getitem__, key="paper")
+    address.keep("paper", chosen)
+    st.session_state["last_paper"] = chosen
+    return next(p for p in papers if p["paper_id"] == chosen)
+
+
+def table(frame: pd.DataFrame, *, label: str, height: int | None = None) -> None:
+    """Show a frame as a table; ``label`` describes it to a screen reader."""
+    st.dataframe(
+        frames.showable(frame),
+        hide_index=True,
+        column_config=column_config(frame),
+        height=height or "auto",
+        placeholder="",
+        alt=label,
+    )
+
+
+def column_config(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return wide columns for long texts and links for addresses."""
+    wide = {"claim", "statement", "reason", "excerpt", "signature", "source"}
+    config: dict[str, Any] = {
+        name: st.column_config.TextColumn(width="large") for name in frame.columns if name in wide
+    }
+    if "url" in frame.columns:
+        config["url"] = st.column_config.LinkColumn("link", display_text="open", width="small")
+    return config
+
+
+def chart(drawn: Layers, *, label: str) -> None:
+    """Show a chart over the page's width; ``label`` describes it to a screen reader."""
+    st.altair_chart(drawn, width="stretch", alt=label)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return '1 claim', '2 claims'."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,171 @@
+"""The report: what the dashboard shows, as one printable HTML file without outside references."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from dashboard import charts, frames, markup, queries
+from dashboard.card import paper_card
+from dashboard.marks import VERDICTS
+from records.errors import WorkspaceError
+from records.index import Index
+from records.workspace import Workspace
+
+_TEMPLATE = Path(__file__).with_name("report.html.j2")
+_ATTEMPTS = 3
+_PACKAGES = ("fwp-repro", "duckdb", "pandas", "altair", "vl-convert-python")
+
+
+def write_report(workspace: Workspace, target: Path) -> Path:
+    """Write the report of a workspace to ``target``, complete or not at all; return ``target``.
+
+    Raises:
+        WorkspaceError: the file cannot be written.
+    """
+    text = render(workspace)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(target)
+    except OSError as error:
+        raise WorkspaceError(
+            f"cannot write the report {target}: {error.strerror or error}. "
+            "Name a file in an existing folder that you may write to."
+        ) from error
+    finally:
+        if temporary.exists():
+            temporary.unlink()
+    return target
+
+
+def render(workspace: Workspace) -> str:
+    """Return the report as HTML, all of it from one state of the ledger if it ever rests."""
+    index = Index(workspace.home)
+    for _ in range(_ATTEMPTS):
+        state = index.fingerprint()
+        text = _template().render(_context(workspace, state))
+        if index.fingerprint() == state:
+            break
+    return text
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals |= {
+        "badge": markup.badge,
+        "link": markup.link,
+        "legend": markup.legend,
+        "number": frames.number,
+        "claimed": frames.claimed_text,
+    }
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+
+
+def _context(workspace: Workspace, state: str) -> dict[str, Any]:
+    def ask(sql: str) -> pd.DataFrame:
+        return workspace.query(sql).frame()
+
+    sources = {row["evidence_id"]: row for row in frames.records(queries.evidence(ask))}
+    papers = frames.records(queries.subjects(ask))
+    return {
+        "papers": [_paper(ask, paper, number, sources) for number, paper in enumerate(papers)],
+        "sources": list(sources.values()),
+        "runs": frames.records(queries.runs(ask)),
+        "problems": workspace.problems(),
+        "generated": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "state": state,
+        "versions": versions(),
+        "verdict_names": list(VERDICTS),
+        "style": Markup(markup.CARD_STYLE),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what made the report; a package that is not installed is left out."""
+    found = {"Python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _paper(
+    ask: queries.Ask, paper: dict[str, Any], number: int, sources: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    paper_id = str(paper["paper_id"])
+    statuses = queries.statuses(ask, paper_id)
+    checks = frames.records(queries.checks(ask, paper_id))
+    claims = queries.side_by_side(ask, paper_id)
+    coverage = queries.coverage(ask, paper_id)
+    not_run = claims["verdict"] == "not run"
+    return {
+        "name": f"p{number}",
+        "title": paper["title"],
+        "card": paper_card(paper, statuses, queries.proceedings_links(ask, paper_id)),
+        "statuses": _with_sources(frames.records(statuses), sources),
+        "findings": _with_sources([c for c in checks if c["severity"]], sources),
+        "unavailable": [c for c in checks if c["outcome"] == "unavailable"],
+        "checks": len(checks),
+        "coverage": None if coverage.empty else _coverage(coverage, f"p{number}-coverage"),
+        "claims": frames.records(claims[~not_run]),
+        "not_run": _by_place(claims[not_run]),
+        "figures": list(_figures(ask, paper_id, f"p{number}")),
+    }
+
+
+def _with_sources(
+    rows: list[dict[str, Any]], sources: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rows with the sources that their ``evidence_ids`` name."""
+    return [
+        {**row, "sources": [sources[i] for i in row["evidence_ids"] or () if i in sources]}
+        for row in rows
+    ]
+
+
+def _coverage(coverage: pd.DataFrame, name: str) -> dict[str, Any]:
+    table = frames.coverage_table(coverage)
+    return {
+        "columns": list(table.columns),
+        "rows": table.to_numpy().tolist(),
+        "svg": Markup(charts.svg(charts.coverage(coverage), name)),
+    }
+
+
+def _by_place(claims: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return how many claims there are at each place in the paper, by kind."""
+    sizes = claims.groupby(["locator", "kind"], sort=False)["claim_id"].count()
+    return frames.records(sizes.reset_index(name="claims"))
+
+
+def _figures(ask: queries.Ask, paper_id: str, name: str) -> Iterable[dict[str, Any]]:
+    """Yield a figure for each experiment over S of which something was measured."""
+    for number, row in enumerate(frames.records(queries.sized_experiments(ask, paper_id))):
+        points = queries.sized_points(ask, paper_id, row["experiment"])
+        measured = int((points["whose"] == "measured").sum())
+        if measured:
+            drawn = charts.by_size(points, metric=row["metric"], columns=4)
+            yield {
+                "title": f"{row['locators']} ({row['experiment']})",
+                "claimed": len(points) - measured,
+                "measured": measured,
+                "svg": Markup(charts.svg(drawn, f"{name}-figure{number}")),
+            }

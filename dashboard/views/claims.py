@@ -1,0 +1,206 @@
+"""Claims: what the paper says beside what was measured, and the detail of one claim."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import address, charts, data, frames, queries
+from dashboard.marks import VERDICTS, labelled
+from dashboard.markup import badge, plain_markdown
+from dashboard.page import chart, chosen_paper, column_config, counted, empty, html, table
+from records.models import ClaimKind
+
+
+def render() -> None:
+    """Show the page."""
+    st.title("Claims")
+    paper = chosen_paper()
+    if paper is None:
+        return
+    paper_id = str(paper["paper_id"])
+    claims = queries.side_by_side(data.ask, paper_id)
+    if claims.empty:
+        empty("This paper has no claims yet. Add a `claim.csv` to its data folder.")
+        return
+    kept = _filters(claims)
+    st.text(f"{len(kept)} of {counted(len(claims), 'claim')}")
+    if kept.empty:
+        empty("No claim fits these filters. Take one away.")
+    else:
+        _table(kept.reset_index(drop=True))
+        _detail(kept)
+    _figures(paper_id)
+
+
+def _filters(claims: pd.DataFrame) -> pd.DataFrame:
+    kinds = [kind for kind in get_args(ClaimKind) if kind in set(claims["kind"])]
+    locators = sorted(claims["locator"].unique())
+    address.start_several("kind", kinds)
+    address.start_several("verdict", VERDICTS)
+    address.start_several("locator", locators)
+    address.start_text("words")
+    left, right = st.columns(2)
+    kind = left.pills(
+        "Kind",
+        kinds,
+        selection_mode="multi",
+        format_func=_spaced,
+        key="kind",
+        wrap=True,
+    )
+    verdict = right.pills(
+        "Verdict",
+        list(VERDICTS),
+        selection_mode="multi",
+        format_func=labelled,
+        key="verdict",
+        wrap=True,
+    )
+    locator = left.multiselect(
+        "Place in the paper",
+        locators,
+        key="locator",
+        placeholder="anywhere",
+    )
+    text = right.text_input("Words", key="words", placeholder="such as: DPFP-1 S = 60")
+    for key, value in (("kind", kind), ("verdict", verdict), ("locator", locator), ("words", text)):
+        address.keep(key, value)
+    return frames.keep_claims(claims, kind or (), locator, verdict or (), text or "")
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _table(kept: pd.DataFrame) -> None:
+    shown = frames.claims_table(kept)
+    ids = list(kept["claim_id"])
+
+    def choose() -> None:
+        rows = st.session_state["claims_table"]["selection"]["rows"]
+        if rows and rows[0] < len(ids):
+            st.session_state["claim"] = ids[rows[0]]
+
+    st.dataframe(
+        shown,
+        hide_index=True,
+        height=390,
+        column_config=column_config(shown),
+        on_select=choose,
+        selection_mode="single-row",
+        key="claims_table",
+        alt="Claims with claimed and measured value and verdict",
+    )
+
+
+def _detail(kept: pd.DataFrame) -> None:
+    rows = {row["claim_id"]: row for row in frames.records(kept)}
+
+    def named(claim_id: str) -> str:
+        return f"{rows[claim_id]['locator']}: {rows[claim_id]['statement']}"
+
+    address.start_one("claim", rows)
+    chosen = st.selectbox(
+        "Claim in detail (a row chosen above, or search here)",
+        list(rows),
+        key="claim",
+        format_func=named,
+    )
+    address.keep("claim", chosen)
+    if chosen is not None:
+        _show_claim(rows[chosen])
+
+
+def _show_claim(row: dict[str, Any]) -> None:
+    claim = frames.records(queries.claim(data.ask, row["claim_id"]))[0]
+    with st.container(border=True):
+        st.text(row["statement"])
+        html(badge(row["verdict"]))
+        st.text(row["reason"])
+        _numbers(row, claim)
+        left, right = st.columns(2)
+        left.caption("Conditions")
+        with left:
+            table(frames.pairs(claim["conditions"]), label="Conditions of the claim")
+        right.caption("Also stated for this point, not judged")
+        with right:
+            table(frames.pairs(claim["reference"]), label="Reference values of the claim")
+        st.caption("Where it stands")
+        st.text(f"{claim['locator']}, as read in: {claim['source']}\n{claim['claim_id']}")
+        _runs(row, claim)
+
+
+def _numbers(row: dict[str, Any], claim: dict[str, Any]) -> None:
+    shown = (
+        ("Metric", str(claim["metric"])),
+        ("Claimed", frames.claimed_text(row)),
+        ("Measured", frames.number(row["measured"], diverged=bool(row["diverged"])) or "–"),
+        ("Spread over seeds", frames.number(row["spread"]) or "–"),
+        ("Seeds", ", ".join(map(str, row["seeds"] or ())) or "–"),
+    )
+    for column, (label, value) in zip(st.columns(len(shown)), shown, strict=True):
+        column.caption(label)
+        column.text(value)
+
+
+def _runs(row: dict[str, Any], claim: dict[str, Any]) -> None:
+    run_ids = list(row["run_ids"] if row["run_ids"] is not None else ())
+    if not run_ids:
+        command = (
+            f"`fwp rerun {claim['experiment']}`" if claim["experiment"] else "`fwp rerun --list`"
+        )
+        empty(f"No run has measured this claim. See {command}.")
+        return
+    st.caption(f"Signature of {counted(len(run_ids), 'run')} behind the number")
+    for signature in queries.runs(data.ask, run_ids)["signature"]:
+        st.code(signature, language=None, wrap_lines=True)
+    points = queries.curves(data.ask, run_ids)
+    if len(points) > 1:
+        points = points.assign(series=points["run_id"])
+        drawn = charts.curves(points, metric=str(claim["metric"]), claimed=claim["claimed"])
+        chart(drawn, label="Training curve of the runs, with the claimed value")
+
+
+def _figures(paper_id: str) -> None:
+    experiments = frames.records(queries.sized_experiments(data.ask, paper_id))
+    if not experiments:
+        return
+    st.subheader("The paper's figures, redrawn", anchor="figures")
+    st.caption(
+        "Hollow points on a thin line: the values that the paper's claims state. "
+        "Filled points: the median of the runs in this workspace."
+    )
+    address.start_switch("log")
+    logarithmic = st.toggle("Logarithmic axis", key="log")
+    address.keep("log", logarithmic)
+    for tab, row in zip(st.tabs([_figure_name(r) for r in experiments]), experiments, strict=True):
+        with tab:
+            _figure(paper_id, row, logarithmic)
+
+
+def _figure_name(row: dict[str, Any]) -> str:
+    return plain_markdown(f"{row['locators']} ({row['experiment']})")
+
+
+def _figure(paper_id: str, row: dict[str, Any], logarithmic: bool) -> None:
+    points = queries.sized_points(data.ask, paper_id, row["experiment"])
+    names = list(points["series"].unique())
+    chosen = st.multiselect("Series", names, default=names, key=f"series-{row['experiment']}")
+    kept = points[points["series"].isin(chosen)]
+    if kept.empty:
+        empty("Choose at least one series.")
+        return
+    drawn = charts.by_size(kept, metric=row["metric"], logarithmic=logarithmic, height=520)
+    chart(drawn, label=f"{row['metric']} against S for each series, claimed and measured")
+    measured = int((kept["whose"] == "measured").sum())
+    st.text(
+        f"{counted(len(kept) - measured, 'claimed point')}, "
+        f"{counted(measured, 'measured point')}. Claims of a divergence have no point."
+    )
+
+
+if __name__ == "__main__":
+    render()

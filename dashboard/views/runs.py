@@ -1,0 +1,112 @@
+"""Runs: how each was made, what it measured, and the curves of several compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import address, charts, data, frames, queries
+from dashboard.markup import plain_markdown
+from dashboard.page import chart, counted, empty, table
+
+
+def render() -> None:
+    """Show the page."""
+    st.title("Runs")
+    runs = queries.runs(data.ask)
+    if runs.empty:
+        empty("No run in this workspace yet. Start with `fwp rerun`, then reload this page.")
+        return
+    experiments = sorted(runs["experiment"].unique())
+    address.start_several("experiment", experiments)
+    wanted = st.pills(
+        "Experiment",
+        experiments,
+        selection_mode="multi",
+        format_func=plain_markdown,
+        key="experiment",
+    )
+    address.keep("experiment", wanted)
+    kept = runs[runs["experiment"].isin(wanted)] if wanted else runs
+    st.text(f"{len(kept)} of {counted(len(runs), 'run')}, the newest first")
+    _table(kept)
+    _download(kept)
+    _compare(kept)
+    _detail(kept)
+
+
+def _table(runs: pd.DataFrame) -> None:
+    shown = runs[["run_id", "experiment", "seed", "finished", "claims", "metrics", "signature"]]
+    took = [_took(seconds) for seconds in (runs["finished"] - runs["started"]).dt.total_seconds()]
+    table(shown.assign(took=took).rename(columns={"run_id": "run"}), label="Runs", height=320)
+
+
+def _took(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+def _download(runs: pd.DataFrame) -> None:
+    st.download_button(
+        "Download these runs as CSV",
+        runs.to_csv(index=False),
+        "runs.csv",
+        "text/csv",
+        on_click="ignore",
+    )
+
+
+def _compare(runs: pd.DataFrame) -> None:
+    st.subheader("Curves compared", anchor="curves")
+    address.start_several("compared", list(runs["run_id"]))
+    chosen = st.multiselect(
+        "Runs",
+        list(runs["run_id"]),
+        key="compared",
+        max_selections=8,
+        placeholder="choose up to eight",
+    )
+    address.keep("compared", chosen)
+    if not chosen:
+        return
+    points = queries.curves(data.ask, chosen)
+    if points.empty:
+        empty("These runs have recorded no curve.")
+        return
+    address.start_switch("log")
+    logarithmic = st.toggle("Logarithmic axis", key="log")
+    address.keep("log", logarithmic)
+    for name in points["name"].unique():
+        drawn = points[points["name"] == name].assign(series=lambda frame: frame["run_id"])
+        chart(charts.curves(drawn, metric=name, logarithmic=logarithmic), label=f"Curves of {name}")
+
+
+def _detail(runs: pd.DataFrame) -> None:
+    st.subheader("One run", anchor="run")
+    rows = {row["run_id"]: row for row in frames.records(runs)}
+    address.start_one("run", rows)
+    chosen = st.selectbox("Run", list(rows), key="run")
+    address.keep("run", chosen)
+    if chosen is not None:
+        _show_run(rows[chosen])
+
+
+def _show_run(run: dict[str, Any]) -> None:
+    st.caption("Signature: paste it beside any number of this run")
+    st.code(run["signature"], language=None, wrap_lines=True)
+    left, right = st.columns(2)
+    with left:
+        st.caption("Configuration")
+        table(frames.pairs(run["config"]), label="Configuration of the run")
+    with right:
+        st.caption("Environment")
+        table(frames.pairs(run["environment"]), label="Environment of the run")
+    st.caption("What it measured")
+    table(queries.final_metrics(data.ask, run["run_id"]), label="Metrics of the run")
+
+
+if __name__ == "__main__":
+    render()

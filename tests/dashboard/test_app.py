@@ -1,0 +1,185 @@
+"""Every page by Streamlit's own test driver: no exception, and the store's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import dashboard.app
+from dashboard import frames
+from records.models import Run
+from records.questions import ready_questions
+from records.workspace import Workspace
+
+APP = str(Path(dashboard.app.__file__))
+PAGES = [name for name, _ in dashboard.app.PAGES]
+TITLES = dict(dashboard.app.PAGES)
+
+
+def opened(name: str, **address: str) -> AppTest:
+    at = AppTest.from_file(APP, default_timeout=60).run()
+    if name != PAGES[0]:
+        at.switch_page(f"views/{name}.py")
+    for key, value in address.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception
+    assert [title.value for title in at.title] == [TITLES[name]]
+    return at
+
+
+def texts(at: AppTest) -> str:
+    kinds = (at.text, at.code, at.caption, at.markdown, at.error, at.warning, at.info)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_a_new_workspace_say_what_to_do(homed: Workspace, name: str) -> None:
+    at = opened(name)
+    assert not at.error
+    if name in {"overview", "evidence", "runs"}:
+        assert "fwp " in texts(at)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_a_filled_workspace(homed: Workspace, filled: Workspace, name: str) -> None:
+    assert not opened(name).error
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_hostile_texts_break_no_page(homed: Workspace, hostile: Workspace, name: str) -> None:
+    at = opened(name, paper="0-hostile", record="0-hostile")
+    assert not at.error
+    assert not any("<script" in str(element.proto) for element in at.get("html"))
+
+
+def test_overview_shows_the_stores_numbers(homed: Workspace, filled: Workspace) -> None:
+    metrics = {metric.label: metric.value for metric in opened("overview").metric}
+    reproduced, run, claims = filled.query(
+        "SELECT sum(reproduced), sum(claims - not_run), sum(claims) FROM claim_coverage"
+    ).rows[0]
+    assert metrics["Claims run"] == f"{run} of {claims}"
+    assert metrics["Reproduced"] == str(reproduced) != "0"
+
+
+def test_overview_lists_what_could_not_be_checked(homed: Workspace, filled: Workspace) -> None:
+    frames_shown = [element.value for element in opened("overview").dataframe]
+    assert "reason of unavailable" in frames_shown[-1]["reason"].to_list()
+
+
+def test_claims_filters_narrow_the_table(homed: Workspace, filled: Workspace) -> None:
+    at = opened("claims", verdict="reproduced")
+    (count,) = filled.query("SELECT count(*) FROM side_by_side WHERE verdict = 'reproduced'").rows[
+        0
+    ]
+    assert len(at.dataframe[0].value) == count > 0
+    at.text_input(key="words").input("no claim says this").run()
+    assert "0 of" in texts(at)
+    assert not at.exception
+
+
+def test_a_claims_detail_shows_value_reason_and_signature(
+    homed: Workspace, filled: Workspace
+) -> None:
+    claim = filled.query(
+        "SELECT s.*, r.signature FROM side_by_side s JOIN runs r ON list_contains(run_ids, run_id) "
+        "ORDER BY claim_id DESC LIMIT 1"
+    ).dicts()[0]
+    shown = texts(opened("claims", claim=claim["claim_id"]))
+    assert claim["statement"] in shown
+    assert claim["reason"] in shown
+    assert claim["signature"] in shown
+    assert frames.number(claim["measured"]) in shown
+
+
+def test_evidence_tells_the_story_of_any_field(homed: Workspace, filled: Workspace) -> None:
+    at = opened("evidence", field="title")
+    story = "".join(str(element.proto) for element in at.get("html"))
+    for outcome in ("confirmed", "contradicted", "absent", "unavailable"):
+        assert f"reason of {outcome}" in story
+
+
+def test_runs_show_a_run_written_meanwhile(homed: Workspace, run_of: Callable[..., Run]) -> None:
+    at = opened("runs")
+    run = run_of("some/claim", "loss", 0.125)
+    homed.append("run/new", [run])
+    at.run()
+    assert run.signature in texts(at)
+    at.multiselect(key="compared").select(run.run_id).run()
+    assert not at.exception
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_the_statement_stands_in_the_address_and_is_answered(homed: Workspace) -> None:
+    at = opened("sql", q="SELECT 40 + 2 AS answer")
+    assert at.dataframe[0].value["answer"].to_list() == [42]
+    at.text_area(key="q").input("SELECT 7 AS seven").run()
+    assert at.query_params["q"] in ("SELECT 7 AS seven", ["SELECT 7 AS seven"])
+    assert at.dataframe[0].value["seven"].to_list() == [7]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "COPY papers TO '/tmp/fwp-papers.csv'",
+        "ATTACH '/tmp/fwp-other.duckdb'",
+        "INSTALL httpfs",
+        "SET memory_limit = '1GB'",
+    ],
+)
+def test_the_sql_page_refuses_what_leaves_the_store(homed: Workspace, statement: str) -> None:
+    at = opened("sql", q=statement)
+    assert at.error
+    assert not at.dataframe
+    assert "root:" not in texts(at)
+
+
+def test_a_truncated_result_says_so(homed: Workspace) -> None:
+    at = opened("sql", q="SELECT * FROM range(2000)")
+    assert "first 1000" in texts(at)
+
+
+def test_every_kind_of_value_can_be_shown(homed: Workspace) -> None:
+    values = (
+        "[1, 2]",
+        "{'a': 1}",
+        "MAP {'k': 1.5}",
+        "2::HUGEINT ** 100",
+        "uuid()",
+        "INTERVAL 3 DAY",
+        "'ab'::BLOB",
+        "'NaN'::DOUBLE",
+        "NULL",
+        "1.25::DECIMAL(9, 2)",
+        "TIME '12:00'",
+        "now()",
+        "true",
+    )
+    nulls = ", ".join(["NULL"] * len(values))
+    at = opened(
+        "sql", q=f"SELECT {', '.join(values)}, 1 AS a, 2 AS a UNION ALL SELECT {nulls}, 1, 2"
+    )
+    assert not at.error
+    assert at.dataframe[0].value.shape == (2, len(values) + 2)
+
+
+def test_a_ready_question_fills_the_editor(homed: Workspace) -> None:
+    question = ready_questions()[1]
+    at = opened("sql")
+    at.selectbox(key="question").select(question.title).run()
+    assert at.text_area(key="q").value == question.sql
+    assert not at.error
+
+
+def test_an_unusable_workspace_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, homed: Workspace
+) -> None:
+    (tmp_path / "file").write_text("not a folder", encoding="utf-8")
+    monkeypatch.setenv("FWP_HOME", str(tmp_path / "file"))
+    at = AppTest.from_file(APP, default_timeout=60).run()
+    assert not at.exception
+    assert "FWP_HOME" in texts(at)

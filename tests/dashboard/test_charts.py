@@ -1,0 +1,112 @@
+"""Frames in, chart specifications out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboard import charts
+from dashboard.marks import VERDICTS
+
+COVERAGE = pd.DataFrame(
+    [
+        ("exact", "reproduced", 3, 4),
+        ("exact", "not run", 1, 4),
+        ("synthetic", "direction reproduced", 2, 100),
+        ("synthetic", "not reproduced", 98, 100),
+    ],
+    columns=["kind", "verdict", "claims", "of_kind"],
+)
+POINTS = pd.DataFrame(
+    [
+        ("elu1", 20, 0.1, "claimed", "a", ""),
+        ("elu1", 40, 0.3, "claimed", "b", ""),
+        ("dpfp1", 20, 0.0, "claimed", "c", ""),
+        ("elu1", 20, 0.11, "measured", "a", "reproduced"),
+    ],
+    columns=["series", "S", "value", "whose", "claim_id", "verdict"],
+)
+CURVES = pd.DataFrame({"series": ["r"] * 3, "step": [100, 200, 300], "value": [1.0, 0.5, 0.1]})
+
+
+def rows_of(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    return list(spec["datasets"].values())
+
+
+def layers_by_mark(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {layer["mark"]["type"]: layer for layer in spec["layer"]}
+
+
+def test_coverage_stacks_one_part_a_row_and_ends_at_the_whole() -> None:
+    spec = charts.coverage(COVERAGE).to_dict()
+    (rows,) = rows_of(spec)
+    assert len(rows) == len(COVERAGE)
+    ends = {row["kind"]: row["end"] for row in rows}
+    assert ends == pytest.approx({"exact": 1.0, "synthetic": 1.0})
+    bar = layers_by_mark(spec)["bar"]["encoding"]
+    assert (bar["x"]["field"], bar["x2"]["field"], bar["y"]["field"]) == ("start", "end", "row")
+    assert bar["color"]["scale"]["range"] == [mark.colour for mark in VERDICTS.values()]
+
+
+def test_coverage_says_its_numbers_in_text_where_there_is_room() -> None:
+    (rows,) = rows_of(charts.coverage(COVERAGE).to_dict())
+    labels = {(row["kind"], row["verdict"]): row["label"] for row in rows}
+    assert labels["exact", "reproduced"] == f"{VERDICTS['reproduced'].symbol} 3"
+    assert labels["synthetic", "direction reproduced"] == ""
+    assert {row["row"] for row in rows} == {"exact (4)", "synthetic (100)"}
+
+
+def test_by_size_has_one_row_a_point_and_sets_claimed_apart_by_hollow_marks() -> None:
+    spec = charts.by_size(POINTS, metric="eval_loss").to_dict()
+    (rows,) = rows_of(spec)
+    assert len(rows) == len(POINTS)
+    line, hollow, filled = spec["layer"]
+    assert line["mark"]["type"] == "line"
+    assert (hollow["mark"]["filled"], filled["mark"]["filled"]) == (False, True)
+    assert "shape" not in line["encoding"]
+    for layer, whose in ((line, "claimed"), (hollow, "claimed"), (filled, "measured")):
+        assert layer["transform"] == [{"filter": f"datum.whose == '{whose}'"}]
+    encoding = filled["encoding"]
+    assert (encoding["x"]["field"], encoding["y"]["field"]) == ("S", "value")
+    assert encoding["y"]["title"] == "eval_loss"
+    assert encoding["color"]["field"] == encoding["shape"]["field"] == "series"
+
+
+def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
+    spec = charts.by_size(POINTS, metric="eval_loss", logarithmic=True).to_dict()
+    (rows,) = rows_of(spec)
+    assert len(rows) == len(POINTS) - 1
+    assert spec["layer"][1]["encoding"]["y"]["scale"]["type"] == "log"
+    assert spec["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["elu1", "dpfp1"]
+
+
+def test_series_keep_apart_by_shape_as_well_as_colour() -> None:
+    many = pd.DataFrame({"series": list("abcdefgh")})
+    assert len(set(charts._colours(many).to_dict()["range"])) == 8
+    assert len(set(charts._shapes(many).to_dict()["range"])) == 8
+
+
+def test_curves_mark_the_claimed_value() -> None:
+    spec = charts.curves(CURVES, metric="loss", claimed=0.2).to_dict()
+    marks = layers_by_mark(spec)
+    assert set(marks) == {"line", "rule", "text"}
+    assert (marks["line"]["encoding"]["x"]["field"], marks["line"]["encoding"]["y"]["field"]) == (
+        "step",
+        "value",
+    )
+    assert sorted(map(len, rows_of(spec))) == [1, len(CURVES)]
+
+
+def test_curves_without_a_claimed_value_have_one_layer() -> None:
+    assert len(charts.curves(CURVES, metric="loss").to_dict()["layer"]) == 1
+
+
+def test_svg_holds_no_outside_reference_and_escapes_texts() -> None:
+    hostile = POINTS.assign(series="<script>alert(1)</script>")
+    text = charts.svg(charts.by_size(hostile, metric="<b>"), "one")
+    assert text.startswith("<svg")
+    assert "<script" not in text
+    assert "<b>" not in text
+    assert text.count("http") == text.count('"http://www.w3.org/')

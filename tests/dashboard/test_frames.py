@@ -1,0 +1,102 @@
+"""What tables show of the store's frames, and how the store's texts become HTML."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+from dashboard import frames
+from dashboard.markup import badge, link, plain_markdown, safe_url
+
+CLAIMS = pd.DataFrame(
+    {
+        "claim_id": ["p/a", "p/b"],
+        "locator": ["Fig. 2", "Table 3"],
+        "kind": ["synthetic", "language_model"],
+        "statement": ["ELU+1 errs (S = 60)", "perplexity is 35.6"],
+        "metric": ["eval_loss", "perplexity"],
+        "comparison": [">", "diverges"],
+        "claimed": [0.01, math.nan],
+        "measured": [0.0212345, math.nan],
+        "diverged": [False, True],
+        "spread": [math.nan, math.nan],
+        "seeds": [[1], []],
+        "verdict": ["reproduced", "not run"],
+        "reason": ["r", "s"],
+        "run_ids": [["x"], []],
+    }
+)
+
+
+def test_claims_table_tells_a_divergence_from_nothing() -> None:
+    table = frames.claims_table(CLAIMS)
+    assert list(table["claimed"]) == ["> 0.01", "diverges"]
+    assert list(table["measured"]) == ["0.02123", "diverged"]
+    assert list(table["spread"]) == ["", ""]
+    assert list(table["verdict"]) == ["✓ reproduced", "○ not run"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept"),
+    [
+        ({}, ["p/a", "p/b"]),
+        ({"kinds": ["synthetic"]}, ["p/a"]),
+        ({"locators": ["Table 3"], "verdicts": ["reproduced"]}, []),
+        ({"text": "ELU s"}, ["p/a"]),
+        ({"text": "(S"}, ["p/a"]),
+        ({"text": ".*"}, []),
+    ],
+)
+def test_filters_hold_together_and_text_is_no_pattern(
+    filters: dict[str, object], kept: list[str]
+) -> None:
+    assert list(frames.keep_claims(CLAIMS, **filters)["claim_id"]) == kept  # type: ignore[arg-type]
+
+
+def test_coverage_table_adds_up() -> None:
+    coverage = pd.DataFrame(
+        {
+            "kind": ["exact", "exact", "cost"],
+            "verdict": ["reproduced", "not run", "not run"],
+            "claims": [2, 1, 5],
+        }
+    )
+    table = frames.coverage_table(coverage)
+    assert table.to_numpy().tolist() == [
+        ["exact", 3, 2, 0, 0, 1],
+        ["cost", 5, 0, 0, 0, 5],
+        ["all", 8, 2, 0, 0, 6],
+    ]
+
+
+def test_showable_turns_what_tables_cannot_hold_into_text() -> None:
+    frame = pd.DataFrame(
+        {"list": [["a", "b"], None], "huge": [2**80, 1], "mixed": [{"a": 1}, Decimal("1.5")]},
+        dtype=object,
+    )
+    shown = frames.showable(frame)
+    assert shown["list"][0] == "a; b"
+    assert frames.is_missing(shown["list"][1])
+    assert shown["huge"][0] == str(2**80)
+    assert list(shown["mixed"]) == ['{"a": 1}', '"1.5"']
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["javascript:alert(1)", "data:text/html,x", "ftp://a/b", "//a/b", "http:", "http://[", None, 3],
+)
+def test_only_http_addresses_become_links(url: object) -> None:
+    assert safe_url(url) is None
+    assert link(url, "<i>text</i>") == "&lt;i&gt;text&lt;/i&gt;"
+
+
+def test_html_pieces_escape_what_they_are_given() -> None:
+    assert "<script" not in badge("<script>")
+    assert link('https://a/"><script>', "t").count("<") == 2
+
+
+def test_plain_markdown_escapes_every_sign() -> None:
+    assert plain_markdown("[a](b)\n:red[x] $y$ <b>") == r"\[a\]\(b\) \:red\[x\] \$y\$ \<b\>"

@@ -1,0 +1,151 @@
+"""The report: one file, complete, escaped, with the store's own numbers."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from dashboard import frames, queries
+from dashboard.report import write_report
+from records.errors import WorkspaceError
+from records.workspace import Workspace
+
+
+class Page(HTMLParser):
+    """Collects tags with their attributes, texts, and the cells of every table row."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self._cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"td", "th"}:
+            self.rows[-1].append("")
+            self._cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"td", "th"}:
+            self._cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._cell:
+            self.rows[-1][-1] = f"{self.rows[-1][-1]} {data.strip()}".strip()
+
+
+@pytest.fixture(scope="module")
+def written(filled_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Page]:
+    """The report of a filled workspace."""
+    target = write_report(Workspace(filled_home), tmp_path_factory.mktemp("report") / "r.html")
+    text = target.read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+def report(workspace: Workspace) -> tuple[str, Page]:
+    text = write_report(workspace, workspace.home / "report.html").read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+def test_the_report_stands_alone(written: tuple[str, Page]) -> None:
+    text, page = written
+    loading = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "image", "use"}
+    assert not loading & {tag for tag, _ in page.tags}
+    for tag, attributes in page.tags:
+        addresses = [v for k, v in attributes.items() if k in {"src", "href", "xlink:href"}]
+        assert tag == "a" or not addresses
+        assert all(str(a).startswith(("http://", "https://")) for a in addresses)
+    assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_numbers_equal_the_stores(filled: Workspace, written: tuple[str, Page]) -> None:
+    _, page = written
+    for row in filled.query("SELECT * FROM claim_coverage").dicts():
+        kind = row.pop("kind").replace("_", " ")
+        assert [kind, *map(str, row.values())] in page.rows
+    claims = frames.records(
+        queries.side_by_side(
+            lambda sql: filled.query(sql).frame(),
+            str(filled.query("SELECT min(paper_id) FROM claims").rows[0][0]),
+        )
+    )
+    run = [claim for claim in claims if claim["verdict"] != "not run"]
+    assert run
+    for claim in run:
+        (shown,) = [row for row in page.rows if row[0] == claim["statement"] and len(row) == 7]
+        assert shown[2:4] == [frames.claimed_text(claim), frames.number(claim["measured"])]
+        assert claim["verdict"] in shown[5]
+        assert shown[6] == claim["reason"]
+
+
+def test_every_status_finding_and_signature_is_there(
+    filled: Workspace, written: tuple[str, Page]
+) -> None:
+    text, page = written
+    cells = {cell for row in page.rows for cell in row}
+    paper = str(filled.query("SELECT min(paper_id) FROM claims").rows[0][0])
+    for row in filled.query(f"SELECT value FROM statuses WHERE paper_id = '{paper}'").dicts():
+        assert row["value"] in cells
+    assert "reason of contradicted" in text
+    assert "reason of unavailable" in text
+    for (signature,) in filled.query("SELECT signature FROM runs").rows:
+        assert signature in text
+
+
+def test_declared_and_derived_status_stand_side_by_side(
+    filled: Workspace, written: tuple[str, Page]
+) -> None:
+    declared = filled.query(
+        "SELECT d.paper_id, d.value FROM assertions d JOIN assertions a ON a.paper_id = d.paper_id "
+        "AND d.field = a.field || ' status'"
+    ).dicts()
+    text, _ = written
+    assert declared
+    assert f"the record itself says: {declared[0]['value']}" in text
+
+
+def test_hostile_texts_are_shown_and_do_nothing(hostile: Workspace, hostile_text: str) -> None:
+    text, page = report(hostile)
+    assert "&lt;script&gt;window.hacked" in text
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert not any("javascript" in str(attributes.get("href")) for _, attributes in page.tags)
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert any(hostile_text in cell for row in page.rows for cell in row)
+
+
+def test_ids_are_unique(written: tuple[str, Page]) -> None:
+    _, page = written
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_new_workspace_says_what_to_do(fresh: Workspace) -> None:
+    text, _ = report(fresh)
+    assert "fwp rerun" in text
+    assert "fwp verify" in text
+
+
+def test_an_unwritable_target_is_a_workspace_error(
+    filled: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.report.render", lambda _workspace: "text")
+    for target in (tmp_path / "missing" / "report.html", tmp_path):
+        with pytest.raises(WorkspaceError, match="report"):
+            write_report(filled, target)
+    assert not list(tmp_path.glob(".*tmp"))
+
+
+def test_a_report_is_replaced_whole(filled: Workspace) -> None:
+    target = filled.home / "report.html"
+    target.write_text("old", encoding="utf-8")
+    write_report(filled, target)
+    assert target.read_text(encoding="utf-8").endswith("</html>\n")
+    assert [p.name for p in filled.home.glob("*report*")] == ["report.html"]
