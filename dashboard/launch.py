@@ -56,12 +56,15 @@ def browse(
     open_workspace(home)
     chosen = free_port(host, port)
     address = f"http://[{host}]:{chosen}" if ":" in host else f"http://{host}:{chosen}"
-    with _server(home, host, chosen) as server:
-        wait_until_ready(server, address)
-        print(f"The dashboard is at {address} (Ctrl-C ends it)", flush=True)
-        if open_browser:
-            webbrowser.open(address)
-        return _wait(server)
+    try:
+        with _server(home, host, chosen) as server:
+            wait_until_ready(server, address)
+            print(f"The dashboard is at {address} (Ctrl-C ends it)", flush=True)
+            if open_browser:
+                webbrowser.open(address)
+            return server.wait()
+    except KeyboardInterrupt:
+        return 0
 
 
 def command(host: str, port: int) -> list[str]:
@@ -142,11 +145,3 @@ def wait_until_ready(server: subprocess.Popen[bytes], address: str) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
     raise ConfigError(f"the dashboard did not start at {address}; its own message stands above")
-
-
-def _wait(server: subprocess.Popen[bytes]) -> int:
-    try:
-        return server.wait()
-    except KeyboardInterrupt:
-        print("The dashboard has ended", flush=True)
-        return 0

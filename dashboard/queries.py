@@ -188,14 +188,15 @@ def sized_points(ask: Ask, paper_id: str, experiment: str) -> pd.DataFrame:
 
 
 _SIZED = (
-    "SELECT c.claim_id, c.experiment, c.locator, c.metric, c.claimed, v.measured, v.spread, "
-    "v.verdict, v.run_ids, c.ordinal, TRY_CAST(c.conditions->>'S' AS INTEGER) AS S, "
-    "concat_ws(' · ', c.conditions->>'feature_map', "
-    "nullif(c.conditions->>'rule', c.conditions->>'feature_map')) AS series "
+    "SELECT * FROM (SELECT c.claim_id, c.experiment, c.locator, c.metric, c.claimed, v.measured, "
+    "v.spread, v.verdict, v.run_ids, c.ordinal, "
+    "TRY_CAST(json_extract_string(c.conditions, 'S') AS INTEGER) AS S, "
+    "json_extract_string(c.conditions, 'feature_map') AS feature_map, "
+    "concat_ws(' · ', feature_map, "
+    "nullif(json_extract_string(c.conditions, 'rule'), feature_map)) AS series "
     "FROM claims c JOIN verdicts v USING (claim_id) WHERE c.paper_id = {paper} "
-    "AND c.comparison = '=' AND c.experiment IS NOT NULL "
-    "AND TRY_CAST(c.conditions->>'S' AS INTEGER) IS NOT NULL "
-    "AND c.conditions->>'feature_map' IS NOT NULL"
+    "AND c.comparison = '=' AND c.experiment IS NOT NULL) "
+    "WHERE S IS NOT NULL AND feature_map IS NOT NULL"
 )
 
 

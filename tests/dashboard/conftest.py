@@ -42,7 +42,7 @@ def add_runs_at_the_claimed_values(workspace: Workspace, most: int = 6) -> int:
     """Measure the first claims over S exactly as claimed; return how many."""
     claims = workspace.query(
         "SELECT claim_id, metric, claimed FROM claims WHERE comparison = '=' "
-        f"AND conditions->>'S' IS NOT NULL ORDER BY ordinal LIMIT {most}"
+        f"AND json_extract_string(conditions, 'S') IS NOT NULL ORDER BY ordinal LIMIT {most}"
     ).dicts()
     for claim in claims:
         add_run(workspace, make_run(claim["claim_id"], claim["metric"], claim["claimed"]))

@@ -183,7 +183,6 @@ def test_two_processes_at_once_both_finish_and_nothing_is_lost(tmp_path: Path) -
         "CREATE TEMP TABLE t AS SELECT 1",
         "CHECKPOINT",
         "BEGIN",
-        "SELECT * FROM duckdb_secrets()",
         "SELECT * FROM read_parquet('https://example.org/x.parquet')",
     ],
 )
