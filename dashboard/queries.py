@@ -59,7 +59,8 @@ def assertions(ask: Ask, paper_id: str, field: str) -> pd.DataFrame:
     """Return who asserts what of one field, in the order in which it was said."""
     return ask(
         "SELECT a.value, a.basis, a.asserted_on, s.status, s.reason, e.evidence_id, e.source, "
-        "e.authority, e.grade, e.read_on, e.excerpt, e.note, e.url, e.sha256 "
+        "e.authority, e.grade, e.read_on, coalesce(nullif(a.excerpt, ''), e.excerpt) AS excerpt, "
+        "e.note, e.url, e.sha256 "
         "FROM assertions a LEFT JOIN evidence e USING (evidence_id) "
         "LEFT JOIN statuses s USING (paper_id, field, value) "
         f"WHERE a.paper_id = {literal(paper_id)} AND a.field = {literal(field)} "

@@ -102,7 +102,8 @@ class ListEntry(Record):
 class Assertion(Record):
     """One field of one record, one value, one source.
 
-    ``basis`` is the place that the source itself names as its ground ("arXiv comment field").
+    ``basis`` is the place that the source itself names as its ground ("arXiv comment field"),
+    ``excerpt`` the words in which it says so, where they are not those of the whole source.
     """
 
     assertion_id: str = Field(min_length=1)
@@ -112,6 +113,7 @@ class Assertion(Record):
     evidence_id: str
     asserted_on: date | None = None
     basis: str | None = None
+    excerpt: str = ""
 
 
 class Check(Record):

@@ -23,7 +23,7 @@ CREATE TABLE listings (
 
 CREATE TABLE assertions (
     assertion_id VARCHAR PRIMARY KEY, paper_id VARCHAR, field VARCHAR, value VARCHAR,
-    evidence_id VARCHAR, asserted_on DATE, basis VARCHAR
+    evidence_id VARCHAR, asserted_on DATE, basis VARCHAR, excerpt VARCHAR
 );
 
 CREATE TABLE checks (
