@@ -12,7 +12,7 @@ run: setup
 	$(BIN)/fwp all
 
 test: setup
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: lint test
 
