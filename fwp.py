@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def all_(options: argparse.Namespace) -> int:
     """Do the main job: verify the records, rerun the quick claims, show both, write the report."""
     from dashboard.report import write_report
-
     from provenance.text import findings_text, statuses_text
     from records.exchange import table
 
