@@ -1,12 +1,13 @@
 """The command line: one function a verb, each importing its package only when it is called.
 
-Exit codes: 0 done; 1 verification found something wrong; 2 unusable input. Errors that a user can
-cause are printed as one message, never as a traceback.
+Exit codes: 0 done; 1 verification found something wrong, or a run failed; 2 unusable input. Errors
+that a user can cause are printed as one message, never as a traceback.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from provenance.verify import PaperReport
     from records.models import Status
     from records.workspace import Workspace
+    from reimpl.runner import RerunSummary
 
 QUICK = ("exact", "capacity", "update-rule")
 INTERRUPTED = 130
@@ -47,15 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def all_(options: argparse.Namespace) -> int:
     """Do the main job: verify the records, rerun the quick claims, show both, write the report."""
     from dashboard.report import write_report
-    from provenance.text import findings_text, statuses_text
+    from provenance.text import findings_text, gaps_text, statuses_text
     from records.exchange import table
 
     workspace = _open(options)
     _say("Verifying the curated records on the evidence that is on record ...")
     reports = _verify(workspace, ())
     _say("Rerunning the quick claims (finished runs are not repeated) ...")
-    _rerun(workspace, QUICK, scale="quick", seeds=None, stream=None, jobs=options.jobs)
+    rerun = _rerun(workspace, QUICK, jobs=options.jobs)
     print(findings_text([c for r in reports for c in r.findings]), end="\n\n")
+    print(gaps_text([c for r in reports for c in r.unavailable]), end="\n\n")
     print("Fields on which sources disagree")
     print(statuses_text(_disputed(reports)), end="\n\n")
     _print_measured(workspace, None)
@@ -63,7 +66,7 @@ def all_(options: argparse.Namespace) -> int:
     print(table(coverage.columns, coverage.rows, title="Claims by kind"))
     report = write_report(workspace, workspace.home / "report.html")
     print(f"\nreport: {report}\nbrowse: fwp browse\nquery:  fwp query --list")
-    return 0
+    return _say_failures(rerun)
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -78,7 +81,7 @@ def verify(options: argparse.Namespace) -> int:
 
         print(reports_text(reports))
     else:
-        _print_checks(reports, options.format)
+        _print_verification(reports, options.format)
     wrong = any(c.severity == "wrong" for r in reports for c in r.findings)
     unchecked = any(r.unavailable for r in reports)
     return 1 if wrong or (options.strict and unchecked) else 0
@@ -93,7 +96,7 @@ def rerun(options: argparse.Namespace) -> int:
         _print_rows(("experiment", "scales", "what it measures"), rows, options.format)
         return 0
     workspace = _open(options)
-    run_ids = _rerun(
+    summary = _rerun(
         workspace,
         options.experiments,
         scale=options.scale,
@@ -101,12 +104,13 @@ def rerun(options: argparse.Namespace) -> int:
         stream=options.stream,
         jobs=options.jobs,
     )
+    run_ids = [*summary.known, *summary.done]
     if options.format == "table":
         _print_measured(workspace, run_ids)
     else:
         result = workspace.query(_measured_sql(run_ids))
         _print_rows(result.columns, result.rows, options.format)
-    return 0
+    return _say_failures(summary)
 
 
 def query(options: argparse.Namespace) -> int:
@@ -116,7 +120,7 @@ def query(options: argparse.Namespace) -> int:
 
     workspace = _open(options)
     if options.list:
-        _print_catalogue(workspace)
+        _print_catalogue(workspace, options.format)
         return 0
     if not options.sql:
         raise QueryError('give a statement, such as: fwp query "SELECT * FROM claim_coverage"')
@@ -159,7 +163,9 @@ def evidence(options: argparse.Namespace) -> int:
         result = workspace.query("SELECT evidence_id, grade, read_on, source FROM evidence")
         _print_rows(result.columns, result.rows, options.format)
         return 0
-    wanted = options.evidence_id or ""
+    wanted = options.evidence_id
+    if wanted is None:
+        raise QueryError("name the evidence; list all with: fwp evidence list")
     rows = workspace.query("SELECT * FROM evidence").dicts()
     found = [row for row in rows if row["evidence_id"] == wanted]
     if not found:
@@ -173,7 +179,7 @@ def import_(options: argparse.Namespace) -> int:
     from records.workspace import import_folder
 
     count = import_folder(_open(options), options.folder)
-    print(f"{count} records added from {options.folder}")
+    print(f"{count} records added from {options.folder}" if count else "nothing new")
     return 0
 
 
@@ -207,10 +213,12 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace) -> Workspace:
-    from records.workspace import open_workspace
+    """Open the workspace; records that are new in it are verified before anyone asks."""
+    from records.workspace import default_home, open_workspace
 
-    home = options.home or Path(os.environ.get("FWP_HOME") or "workspace")
-    workspace = open_workspace(home)
+    workspace = open_workspace(options.home or default_home())
+    if not workspace.is_verified():
+        _verify(workspace, ())
     for problem in workspace.problems():
         print(f"fwp: note: {problem}", file=sys.stderr)
     return workspace
@@ -226,30 +234,24 @@ def _verify(workspace: Workspace, targets: Sequence[str]) -> list[PaperReport]:
     return run_checks(workspace, targets)
 
 
-def _rerun(
-    workspace: Workspace,
-    names: Sequence[str],
-    *,
-    scale: str,
-    seeds: int | None,
-    stream: str | None,
-    jobs: int | None,
-) -> list[str]:
+def _rerun(workspace: Workspace, names: Sequence[str], **settings: Any) -> RerunSummary:
     from reimpl.runner import rerun as run_points
 
-    known = [row[0] for row in workspace.query("SELECT run_id FROM runs").rows]
-    summary = run_points(
+    return run_points(
         names,
-        scale=scale,
-        seeds=seeds,
-        stream=stream,
         runs_dir=workspace.runs_dir,
-        known_run_ids=known,
+        known_run_ids=[row[0] for row in workspace.query("SELECT run_id FROM runs").rows],
         record=lambda run: workspace.append(f"run/{run.run_id}", [run]),
-        jobs=jobs,
         echo=_say,
+        **settings,
     )
-    return [*summary.known, *summary.done]
+
+
+def _say_failures(summary: RerunSummary) -> int:
+    """Name the points that failed; return the exit code: 1 if there are any."""
+    for run_id, reason in summary.failed:
+        _say(f"fwp: run {run_id} failed: {reason}")
+    return 1 if summary.failed else 0
 
 
 def _all_experiments(experiments: Any) -> list[Any]:
@@ -280,13 +282,14 @@ def _disputed(reports: Sequence[PaperReport]) -> list[Status]:
 
 
 def _measured_sql(run_ids: Sequence[str] | None) -> str:
-    ids = ", ".join(f"'{run_id}'" for run_id in run_ids or ())
-    where = (
-        "verdict <> 'not run'" if run_ids is None else f"list_has_any(run_ids, [{ids}]::VARCHAR[])"
-    )
+    """Return the question for the claims that these runs measure, or all that any run has."""
+    where = "verdict <> 'not run'"
+    if run_ids is not None:
+        ids = ", ".join(f"'{run_id}'" for run_id in run_ids) or "NULL"
+        where = f"claim_id IN (SELECT claim_id FROM metrics WHERE run_id IN ({ids}))"
     return (
-        "SELECT locator, statement, claimed, comparison, measured, spread, verdict, reason "
-        f"FROM side_by_side WHERE {where}"
+        "SELECT claim_id, locator, statement, claimed, comparison, measured, spread, seeds, "
+        f"verdict, rule, reason FROM side_by_side WHERE {where}"
     )
 
 
@@ -297,42 +300,31 @@ def _print_measured(workspace: Workspace, run_ids: Sequence[str] | None) -> None
         (
             row["locator"],
             row["statement"],
-            _claimed(row["claimed"], row["comparison"]),
+            row["reason"].rpartition(" against ")[2],
             number(row["measured"]),
             row["verdict"],
+            "replay" if row["rule"].startswith("replay") else f"{len(row['seeds'])}",
         )
         for row in workspace.query(_measured_sql(run_ids)).dicts()
     ]
-    columns = ("where", "claim", "claimed", "measured", "verdict")
+    columns = ("where", "claim", "claimed", "measured", "verdict", "seeds")
     print(table(columns, rows, title="Claimed and measured"))
 
 
-def _claimed(value: float | None, comparison: str) -> str:
-    from records.exchange import number
-
-    if comparison == "diverges":
-        return "diverges"
-    return number(value) if comparison == "=" else f"{comparison} {number(value)}"
-
-
-def _print_checks(reports: Sequence[PaperReport], form: str) -> None:
-    columns = (
-        "paper_id",
-        "field",
-        "value",
-        "rule",
-        "outcome",
-        "severity",
-        "found",
-        "reason",
-        "grade",
-        "evidence_ids",
-    )
-    rows = [[getattr(c, name) for name in columns] for r in reports for c in r.checks]
-    _print_rows(columns, rows, form)
+def _print_verification(reports: Sequence[PaperReport], form: str) -> None:
+    """Print the checks as CSV, or the checks and the statuses as one JSON object."""
+    if form == "json":
+        document = {
+            "statuses": [s.model_dump(mode="json") for r in reports for s in r.statuses],
+            "checks": [c.model_dump(mode="json") for r in reports for c in r.checks],
+        }
+        print(json.dumps(document, ensure_ascii=False, indent=2))
+        return
+    rows = [c.model_dump(mode="json") for r in reports for c in r.checks]
+    _print_rows(list(rows[0]) if rows else [], [list(row.values()) for row in rows], form)
 
 
-def _print_catalogue(workspace: Workspace) -> None:
+def _print_catalogue(workspace: Workspace, form: str) -> None:
     from records.exchange import table
     from records.questions import ready_questions
 
@@ -341,10 +333,23 @@ def _print_catalogue(workspace: Workspace) -> None:
         "AS columns FROM information_schema.columns WHERE table_schema = 'main' "
         "AND table_name NOT IN ('meta', 'derived_statuses') GROUP BY ALL ORDER BY name"
     )
+    if form != "table":
+        _print_rows(result.columns, result.rows, form)
+        return
     print(table(result.columns, result.rows, title="Tables and views"))
     print("\nReady questions")
     for question in ready_questions():
         print(f'\n  {question.title}\n    fwp query "{question.sql}"')
+
+
+class _Version(argparse.Action):
+    """Print the installed version; looked up only when asked for, as that is slow."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"fwp-repro {version('fwp-repro')}")
+        parser.exit()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -358,6 +363,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="fwp",
         description="Is what is written about a paper true, and do its claims hold?",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     verbs = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_main_verbs(verbs, common, tables)
     _add_store_verbs(verbs, common, tables)
@@ -382,9 +388,18 @@ def _add_main_verbs(
     verb = verbs.add_parser("rerun", parents=[common, tables], help="rerun claim experiments")
     verb.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
     verb.add_argument("--list", action="store_true", help="list the experiments")
-    verb.add_argument("--scale", choices=("quick", "laptop", "paper"), default="quick")
-    verb.add_argument("--seeds", type=int, metavar="N", help="seeds 1..N of our own streams")
-    verb.add_argument("--stream", choices=("authors", "ours"), help="whose random streams")
+    verb.add_argument(
+        "--scale",
+        choices=("quick", "laptop", "paper"),
+        default="quick",
+        help="how many points: under a minute (default), tens of minutes, all of the paper's",
+    )
+    verb.add_argument("--seeds", type=int, metavar="N", help="run seeds 1 to N (default: 1)")
+    verb.add_argument(
+        "--stream",
+        choices=("authors", "ours"),
+        help="random streams: a replay of the authors' (default for one seed), or our own",
+    )
     verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
     verb.set_defaults(command=rerun)
 

@@ -6,7 +6,6 @@ page view asks again. Nothing here holds the index open between two questions.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +13,7 @@ import streamlit as st
 
 from records.errors import StoreIndexError
 from records.index import Index, Result
-from records.workspace import Workspace, open_workspace
+from records.workspace import Workspace, default_home, open_workspace
 
 SQL_SECONDS = 10.0
 SQL_ROWS = 1000
@@ -23,7 +22,7 @@ _PAGE_SECONDS = 60.0
 
 def home() -> Path:
     """Return the workspace folder: FWP_HOME, or ./workspace."""
-    return Path(os.environ.get("FWP_HOME") or "workspace").resolve()
+    return default_home().resolve()
 
 
 def workspace() -> Workspace:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from dashboard.marks import labelled
 from dashboard.markup import safe_url
+from records.exchange import claimed, number
 
 _SIMPLE = (str, bool, float, date, datetime, type(None))
 _LARGEST = 2**63
@@ -30,19 +31,17 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def number(value: Any, *, diverged: bool = False) -> str:
-    """Return a measured or claimed number in four significant digits; '' for none."""
+def measured_text(value: Any, *, diverged: bool = False) -> str:
+    """Return a measured number as people read it; '' for none."""
     if diverged:
         return "diverged"
-    return "" if is_missing(value) else f"{float(value):.4g}"
+    return "" if is_missing(value) else number(float(value))
 
 
 def claimed_text(row: Mapping[str, Any]) -> str:
-    """Return what is claimed, with its comparison: '> 260', 'diverges'."""
-    if row["comparison"] == "diverges":
-        return "diverges"
-    sign = "" if row["comparison"] == "=" else f"{row['comparison']} "
-    return sign + number(row["claimed"])
+    """Return what the row's claim states: '260', '> 260', 'diverges'."""
+    value = None if is_missing(row["claimed"]) else row["claimed"]
+    return claimed(value, row["comparison"])
 
 
 def claims_table(side_by_side: pd.DataFrame) -> pd.DataFrame:
@@ -53,8 +52,8 @@ def claims_table(side_by_side: pd.DataFrame) -> pd.DataFrame:
             "claim": row["statement"],
             "where": row["locator"],
             "claimed": claimed_text(row),
-            "measured": number(row["measured"], diverged=bool(row["diverged"])),
-            "spread": number(row["spread"]),
+            "measured": measured_text(row["measured"], diverged=bool(row["diverged"])),
+            "spread": measured_text(row["spread"]),
             "seeds": len(row["seeds"]) if row["seeds"] is not None else 0,
             "verdict": labelled(row["verdict"]),
             "reason": row["reason"],

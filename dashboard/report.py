@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from dashboard import charts, frames, markup, queries
 from dashboard.card import paper_card
 from dashboard.marks import VERDICTS
 from records.errors import WorkspaceError
+from records.files import write_whole
 from records.index import Index
 from records.workspace import Workspace
 
@@ -33,18 +33,13 @@ def write_report(workspace: Workspace, target: Path) -> Path:
         WorkspaceError: the file cannot be written.
     """
     text = render(workspace)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(target)
+        write_whole(target, text.encode())
     except OSError as error:
         raise WorkspaceError(
             f"cannot write the report {target}: {error.strerror or error}. "
             "Name a file in an existing folder that you may write to."
         ) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
     return target
 
 
@@ -71,7 +66,7 @@ def _template() -> jinja2.Template:
         "badge": markup.badge,
         "link": markup.link,
         "legend": markup.legend,
-        "number": frames.number,
+        "number": frames.measured_text,
         "claimed": frames.claimed_text,
     }
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))

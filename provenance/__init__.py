@@ -1,1 +1,1 @@
-"""Where facts come from, and whether they hold: pure checks over records and evidence."""
+"""Verification: rules that hold what is asserted against the evidence for it."""

@@ -15,13 +15,13 @@ from records.models import (
     Citation,
     Claim,
     Evidence,
-    Grade,
     ListEntry,
     Outcome,
     Paper,
     Record,
     Severity,
 )
+from records.status import lowest_grade
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,15 @@ class Case:
         paper = self.store.papers.get(self.paper_id)
         return paper.arxiv_id if paper else None
 
+    @cached_property
+    def titles(self) -> list[str]:
+        """The titles that any source asserts for the paper, and the one of its record."""
+        paper = self.store.papers.get(self.paper_id)
+        return list(dict.fromkeys([*self.values("title"), *([paper.title] if paper else [])]))
+
     def is_title(self, title: str) -> bool:
-        """Tell whether any source asserts this title for the paper."""
-        return any(same_title(title, own) for own in self.values("title"))
+        """Tell whether this is one of the paper's titles."""
+        return any(same_title(title, own) for own in self.titles)
 
     def about(self, kind: str) -> list[Evidence]:
         """Return the evidence of a kind whose facts carry this paper's arXiv identifier."""
@@ -163,13 +169,5 @@ class Case:
             found=finding.found,
             reason=finding.reason,
             evidence_ids=ids,
-            grade=lowest_grade(self.store.evidence[i] for i in ids if i in self.store.evidence),
+            grade=lowest_grade(self.store.evidence[i].grade for i in ids),
         )
-
-
-def lowest_grade(evidence: Iterable[Evidence]) -> Grade | None:
-    """Return ``transcribed`` if any of the evidence is no more than that; None for no evidence."""
-    grades = {e.grade for e in evidence}
-    if not grades:
-        return None
-    return "transcribed" if "transcribed" in grades else "captured"

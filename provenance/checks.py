@@ -23,6 +23,7 @@ class Rule:
 RULES = (
     Rule("volume-venue", 1, venue_checks.volume_venue),
     Rule("accepted-list", 1, venue_checks.accepted_list),
+    Rule("unread-venue", 1, venue_checks.unread_venue),
     Rule("cited-field", 1, venue_checks.cited_field),
     Rule("note-against-field", 1, venue_checks.note_against_field),
     Rule("bibliographic-fields", 1, venue_checks.bibliographic_fields),
@@ -30,6 +31,7 @@ RULES = (
     Rule("listed-title", 1, venue_checks.listed_title),
     Rule("volume-statement", 1, venue_checks.volume_statement),
     Rule("arxiv-id-date", 1, record_checks.arxiv_id_date),
+    Rule("identifier-title", 1, record_checks.identifier_title),
     Rule("version-dates", 1, record_checks.version_dates),
     Rule("citation-chronology", 1, record_checks.citation_chronology),
     Rule("citation-link", 1, record_checks.citation_links),

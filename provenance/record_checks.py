@@ -9,7 +9,7 @@ from datetime import date
 from provenance.case import Case, Finding
 from provenance.formula import DimensionError, FormulaError, shape_of
 from provenance.match import Month, arxiv_month
-from records.models import Citation, Evidence, Outcome
+from records.models import Citation, Evidence
 
 _COSTS = ("words_per_second", "tokens_per_second")
 
@@ -18,34 +18,31 @@ def arxiv_id_date(case: Case) -> Iterator[Finding]:
     """The digits YYMM of an arXiv identifier are the month of its first announcement.
 
     A submission is announced within days, so its date lies in that month or at the end of the one
-    before; moderation can hold it longer, and nothing is announced before it is submitted.
+    before; moderation can hold it longer, and nothing is announced before it is submitted. That
+    the two agree proves neither of them, so agreement is a finding about the pair.
     """
+    for identifier in case.values("arxiv id"):
+        for posted in case.values("first posted"):
+            yield from _id_against_date(case, identifier, posted)
     month = arxiv_month(case.arxiv_id or "")
-    if month is None:
+    if month is not None:
+        for value in case.values("year first posted"):
+            yield _posting_year(case, value, month)
+
+
+def _id_against_date(case: Case, identifier: str, posted: str) -> Iterator[Finding]:
+    given, day = arxiv_month(identifier), _month_of(posted)
+    if given is None or day is None:
         return
-    given = f"the identifier {case.arxiv_id} was given out in {month}"
-    for value in case.values("first posted"):
-        posted = _month_of(value)
-        if posted is None:
-            continue
-        evidence = case.sources_of("first posted", value)
-        late = posted > month
-        outcome: Outcome = "confirmed" if month in (posted, posted.following()) else "unavailable"
-        for field, asserted in [
-            ("first posted", value),
-            *(("arxiv id", i) for i in case.values("arxiv id")),
-        ]:
-            yield Finding(
-                field,
-                asserted,
-                "contradicted" if late else outcome,
-                f"first posted {value}, and {given}",
-                evidence,
-                "wrong" if late else None,
-                str(month),
-            )
-    for value in case.values("year first posted"):
-        yield _posting_year(case, value, month, given)
+    evidence = case.sources_of("arxiv id", identifier) + case.sources_of("first posted", posted)
+    reason = f"the identifier was given out in {given}, and the paper was first posted {posted}"
+    pair = ("arxiv id and first posted", f"{identifier}, {posted}")
+    if day > given:
+        yield Finding(*pair, "contradicted", f"{reason}: one is wrong", evidence, "wrong")
+    elif given in (day, day.following()):
+        yield Finding(*pair, "confirmed", reason, evidence)
+    else:
+        yield Finding(*pair, "unavailable", f"{reason}: was it held that long?", evidence)
 
 
 def _month_of(day: str) -> Month | None:
@@ -56,15 +53,43 @@ def _month_of(day: str) -> Month | None:
     return Month(parsed.year, parsed.month)
 
 
-def _posting_year(case: Case, value: str, month: Month, given: str) -> Finding:
+def _posting_year(case: Case, value: str, month: Month) -> Finding:
     field = "year first posted"
     evidence = case.sources_of(field, value)
-    if value == str(month.year):
-        return Finding(field, value, "confirmed", given, evidence, found=value)
-    if value == str(month.year - 1):
+    given = f"the identifier {case.arxiv_id} was given out in {month}"
+    turn_of_year = {str(month.year - 1), *([str(month.year)] if month.month == 1 else [])}
+    if value in turn_of_year:
         reason = f"{given}; whether it was submitted before the turn of the year, arXiv has to tell"
         return Finding(field, value, "unavailable", reason, evidence, found=str(month.year))
-    return Finding(field, value, "contradicted", given, evidence, "wrong", str(month.year))
+    same = value == str(month.year)
+    return Finding(
+        field,
+        value,
+        "confirmed" if same else "contradicted",
+        given,
+        evidence,
+        None if same else "wrong",
+        str(month.year),
+    )
+
+
+def identifier_title(case: Case) -> Iterator[Finding]:
+    """An arXiv identifier is right if what arXiv has under it bears the paper's title."""
+    for identifier in case.values("arxiv id"):
+        for history in case.store.of_kind("arxiv-versions"):
+            titles = [v["title"] for v in history.facts.get("versions", []) if v.get("title")]
+            if history.facts.get("arxiv_id") != identifier or not titles:
+                continue
+            same = any(case.is_title(title) for title in titles)
+            yield Finding(
+                "arxiv id",
+                identifier,
+                "confirmed" if same else "contradicted",
+                f"{history.source}: it is titled '{titles[-1]}'",
+                [history.evidence_id],
+                None if same else "wrong",
+                titles[-1],
+            )
 
 
 def version_dates(case: Case) -> Iterator[Finding]:
@@ -85,30 +110,33 @@ def version_dates(case: Case) -> Iterator[Finding]:
 
 
 def citation_chronology(case: Case) -> Iterator[Finding]:
-    """A reference cannot be younger than the paper that cites it."""
+    """A reference cannot be younger than the paper that cites it.
+
+    That it is not younger says nothing of whether the link is there.
+    """
     for link in case.store.citations:
         if link.citing_id == case.paper_id:
             yield _chronology(case, link)
 
 
 def _chronology(case: Case, link: Citation) -> Finding:
-    value = f"{link.citing_id} cites {link.cited_id}"
+    pair = ("citation dates", f"{link.citing_id} cites {link.cited_id}")
     cited = arxiv_month(_arxiv_id(case, link.cited_id))
     first = arxiv_month(_arxiv_id(case, link.citing_id))
     evidence = [link.evidence_id]
     if cited is None or first is None:
-        return Finding("citation", value, "unavailable", "no arXiv date for both papers", evidence)
+        return Finding(*pair, "unavailable", "no arXiv date for both papers", evidence)
     last, history = _last_version(case, link.citing_id)
     evidence += history
     dates = f"the reference's identifier is of {cited}, the citing paper of {last or first}"
     listed = case.store.papers.get(link.cited_id)
     known_earlier = bool(listed and listed.year and listed.year < first.year)
     if cited <= (last or first) or known_earlier:
-        return Finding("citation", value, "confirmed", f"possible: {dates}", evidence)
+        return Finding(*pair, "confirmed", f"possible: {dates}", evidence)
     if last is None or cited == last.following():
         reason = f"{dates}; what a later version of the citing paper cites was not looked up"
-        return Finding("citation", value, "unavailable", reason, evidence)
-    return Finding("citation", value, "contradicted", f"impossible: {dates}", evidence, "wrong")
+        return Finding(*pair, "unavailable", reason, evidence)
+    return Finding(*pair, "contradicted", f"impossible: {dates}", evidence, "wrong")
 
 
 def _arxiv_id(case: Case, paper_id: str) -> str:
@@ -136,7 +164,7 @@ def citation_links(case: Case) -> Iterator[Finding]:
 
 
 def stated_counts(case: Case) -> Iterator[Finding]:
-    """Counts that a citation map states, against the links that it lists."""
+    """Counts that a citation map states, against the links that this map lists."""
     for citation_map in case.store.of_kind("citation-map"):
         links = [c for c in case.store.citations if c.evidence_id == citation_map.evidence_id]
         cited = sum(c.citing_id == case.paper_id for c in links)
@@ -148,8 +176,13 @@ def stated_counts(case: Case) -> Iterator[Finding]:
             yield from _total(case, field, listed, citation_map)
 
 
+def _stated(case: Case, field: str, source: Evidence) -> list[str]:
+    """Return the values of a field that this source states."""
+    return [v for v in case.values(field) if source.evidence_id in case.sources_of(field, v)]
+
+
 def _listed(case: Case, field: str, listed: int, source: Evidence) -> Iterator[Finding]:
-    for value in case.values(field):
+    for value in _stated(case, field, source):
         same = value == str(listed)
         yield Finding(
             field,
@@ -163,7 +196,7 @@ def _listed(case: Case, field: str, listed: int, source: Evidence) -> Iterator[F
 
 
 def _total(case: Case, field: str, listed: int, source: Evidence) -> Iterator[Finding]:
-    for value in case.values(field):
+    for value in _stated(case, field, source):
         total = int(value) if value.isdecimal() else -1
         if total < listed:
             reason = f"{value} are stated, yet {listed} are listed"
@@ -180,7 +213,10 @@ def _total(case: Case, field: str, listed: int, source: Evidence) -> Iterator[Fi
 
 
 def formula_dimensions(case: Case) -> Iterator[Finding]:
-    """A printed update rule has to type-check with the shapes that its source gives its symbols."""
+    """A printed update rule has to type-check with the shapes that its source gives its symbols.
+
+    That it does is no proof of the formula, only of its dimensions.
+    """
     for value in case.values("update rule"):
         for evidence_id in case.sources_of("update rule", value):
             shapes = case.store.evidence[evidence_id].facts.get("shapes")
@@ -189,18 +225,17 @@ def formula_dimensions(case: Case) -> Iterator[Finding]:
 
 
 def _dimensions(formula: str, evidence_id: str, shapes: dict[str, list[str]]) -> Finding:
+    field = "update rule"
     try:
         rows, columns = shape_of(formula, shapes)
     except DimensionError as error:
         reason = f"does not type-check unless those dimensions are equal: {error}"
-        return Finding("update rule", formula, "contradicted", reason, [evidence_id], "wrong")
+        return Finding(field, formula, "contradicted", reason, [evidence_id], "wrong")
     except FormulaError as error:
         reason = f"the formula could not be read: {error}"
-        return Finding("update rule", formula, "unavailable", reason, [evidence_id])
-    reason = f"its dimensions agree: every term is {rows}×{columns}"
-    return Finding(
-        "update rule", formula, "confirmed", reason, [evidence_id], found=f"{rows}×{columns}"
-    )
+        return Finding(field, formula, "unavailable", reason, [evidence_id])
+    reason = f"every term is {rows}×{columns}"
+    return Finding(f"{field}, dimensions", formula, "confirmed", reason, [evidence_id])
 
 
 def stated_absence(case: Case) -> Iterator[Finding]:

@@ -59,7 +59,9 @@ def findings_text(findings: Sequence[Check], width: int = 100) -> str:
     lines = [f"Findings ({len(findings)})"]
     for check in findings:
         value = f" = {check.value}" if check.value else ""
-        lines.append(f"  {check.severity or '':<10}  {check.paper_id} {check.field}{value}")
+        lines.append(
+            f"  {check.severity or check.outcome:<10}  {check.paper_id} {check.field}{value}"
+        )
         lines.append(_indented(check.reason, width, 14))
         basis = ", ".join(check.evidence_ids) or "none"
         lines.append(_indented(f"evidence ({check.grade or 'no grade'}): {basis}", width, 14))

@@ -19,6 +19,9 @@ from provenance.match import (
 )
 from records.models import Assertion, Evidence, ListEntry
 
+_NEARLY_THE_SAME = 0.85
+"""Similarity from which two titles may be one, miscopied or shortened."""
+
 _ARXIV_FIELD = re.compile(r"\barxiv\b.*?\b(comment|journal[-_ ]?ref|doi)\b", re.I)
 
 
@@ -63,59 +66,67 @@ def accepted_list(case: Case) -> Iterator[Finding]:
 
 def _look_up(case: Case, value: str, evidence: Evidence) -> Finding:
     entries = case.store.listings.get(evidence.evidence_id, [])
+    ids = [evidence.evidence_id]
     if len(entries) != evidence.facts.get("length"):
         reason = (
             f"{evidence.source}: {len(entries)} of {evidence.facts.get('length')} entries are in "
             "the store, so absence would prove nothing"
         )
-        return Finding("venue", value, "unavailable", reason, [evidence.evidence_id])
+        return Finding("venue", value, "unavailable", reason, ids)
     for entry in entries:
         if case.is_title(entry.title):
-            reason = f"on the list of {len(entries)} papers: {evidence.source}" + (
-                f", pages {entry.pages}" if entry.pages else ""
-            )
-            return Finding(
-                "venue", value, "confirmed", reason, [evidence.evidence_id], found=entry.title
-            )
+            pages = f", pages {entry.pages}" if entry.pages else ""
+            reason = f"on the list of {len(entries)} papers: {evidence.source}{pages}"
+            return Finding("venue", value, "confirmed", reason, ids, found=entry.title)
+    nearest, similarity = _nearest(case, entries)
+    if similarity >= _NEARLY_THE_SAME:
+        reason = f"{evidence.source} has a title much like it, '{nearest}': compare them by hand"
+        return Finding("venue", value, "unavailable", reason, ids, found=nearest)
     reason = f"absent from the list of {len(entries)} papers: {evidence.source}"
-    nearest = _nearest(case, entries)
     if nearest:
         reason += f" (nearest title there: '{nearest}')"
-    return Finding("venue", value, "absent", reason, [evidence.evidence_id], "wrong", nearest)
+    return Finding("venue", value, "absent", reason, ids, found=nearest)
 
 
-def _nearest(case: Case, entries: Sequence[ListEntry]) -> str:
-    found = [nearest_title(title, (e.title for e in entries)) for title in case.values("title")]
-    best = max((pair for pair in found if pair), key=lambda pair: pair[1], default=None)
-    return best[0] if best else ""
+def _nearest(case: Case, entries: Sequence[ListEntry]) -> tuple[str, float]:
+    """Return the title on a list that is most like one of the paper's, and their similarity."""
+    found = [nearest_title(title, (e.title for e in entries)) for title in case.titles]
+    return max((pair for pair in found if pair), key=lambda pair: pair[1], default=("", 0.0))
+
+
+def unread_venue(case: Case) -> Iterator[Finding]:
+    """A venue of which no known series and year can be read is not checked."""
+    for value in case.values("venue"):
+        if parse_venue(value) is None:
+            reason = "no conference that venues.toml lists, followed by its year, could be read"
+            yield Finding("venue", value, "unavailable", reason, case.sources_of("venue", value))
 
 
 def cited_field(case: Case) -> Iterator[Finding]:
-    """A value said to come from a field of the arXiv entry needs that field to be there."""
+    """A value said to come from a field of the arXiv entry needs that field to be there.
+
+    Where it is not, the value has lost its ground and is not yet wrong: ``absent``.
+    """
     for assertion in case.assertions:
         match = _ARXIV_FIELD.search(assertion.basis or "")
         if match is None:
             continue
+        field, value = assertion.field, assertion.value
         name = re.sub(r"[- ]", "_", match[1].lower())
         readings = case.about("arxiv-entry")
         if not readings:
             reason = f"rests on arXiv's {name} field, and no reading of that page is on hand"
-            yield Finding(assertion.field, assertion.value, "unavailable", reason)
+            yield Finding(field, value, "unavailable", reason)
         for reading in readings:
             if name in reading.facts.get("absent_fields", []):
+                day = f", {reading.read_on}" if reading.read_on else ""
                 reason = (
                     f"the source rests on arXiv's {name} field, and that field does not exist "
-                    f"({reading.source}" + (f", {reading.read_on})" if reading.read_on else ")")
+                    f"({reading.source}{day})"
                 )
-                yield Finding(
-                    assertion.field,
-                    assertion.value,
-                    "contradicted",
-                    reason,
-                    [reading.evidence_id],
-                    "wrong",
-                    f"no {name} field",
-                )
+                evidence = [reading.evidence_id]
+                found = f"no {name} field"
+                yield Finding(field, value, "absent", reason, evidence, found=found)
 
 
 def note_against_field(case: Case) -> Iterator[Finding]:
@@ -124,10 +135,9 @@ def note_against_field(case: Case) -> Iterator[Finding]:
     for assertion in case.assertions:
         said.setdefault((assertion.field, assertion.evidence_id), []).append(assertion)
     for (field, evidence_id), assertions in said.items():
-        if len({a.value for a in assertions}) > 1:
-            both = " and ".join(
-                a.value + (f" (per {a.basis})" if a.basis else "") for a in assertions
-            )
+        if len({fold(a.value) for a in assertions}) > 1:
+            texts = [a.value + (f" (per {a.basis})" if a.basis else "") for a in assertions]
+            both = " and ".join(dict.fromkeys(texts))
             reason = f"{case.store.evidence[evidence_id].source} contradicts itself: it says {both}"
             yield Finding(field, None, "contradicted", reason, [evidence_id], "wrong")
 
@@ -240,29 +250,48 @@ def volume_statement(case: Case) -> Iterator[Finding]:
         match = re.fullmatch(r"PMLR v(\w+)", assertion.field)
         if match is None:
             continue
+        field, value = assertion.field, assertion.value
         volumes = [
             e for e in case.store.of_kind("pmlr-volume") if str(e.facts.get("volume")) == match[1]
         ]
         for volume in volumes:
-            yield _compare_statement(assertion.field, assertion.value, volume)
+            yield _compare_statement(field, value, volume, _edition(case, volume))
         if not volumes:
-            reason = f"volume {match[1]} was not read"
-            yield Finding(assertion.field, assertion.value, "unavailable", reason)
+            yield Finding(field, value, "unavailable", f"volume {match[1]} was not read")
 
 
-def _compare_statement(field: str, statement: str, volume: Evidence) -> Finding:
-    facts = volume.facts
-    series = venue_series(str(facts["conference"]))
-    wrong_edition = [n for n in ordinals(statement) if n != facts.get("edition")]
-    wrong_series = [s for s in series_mentioned(statement) if s != series]
-    found = f"{facts['conference']} {facts['year']}, the {_ordinal(facts['edition'])} of its series"
-    reason = f"{volume.source}: {found}"
-    if not wrong_edition and not wrong_series:
-        return Finding(field, statement, "confirmed", reason, [volume.evidence_id], found=found)
-    wrong = [f"not the {_ordinal(n)}" for n in wrong_edition]
-    wrong += [f"nothing to do with {s.upper()}" for s in wrong_series]
-    reason += f" ({', '.join(wrong)})"
-    return Finding(field, statement, "contradicted", reason, [volume.evidence_id], "wrong", found)
+def _edition(case: Case, volume: Evidence) -> Evidence | None:
+    """Return the evidence that says which ordinal the volume's conference has."""
+    wanted = (volume.facts.get("conference"), volume.facts.get("year"))
+    for evidence in case.store.of_kind("conference-edition"):
+        if (evidence.facts.get("conference"), evidence.facts.get("year")) == wanted:
+            return evidence
+    return None
+
+
+def _compare_statement(
+    field: str, statement: str, volume: Evidence, edition: Evidence | None
+) -> Finding:
+    conference = str(volume.facts["conference"])
+    found = f"{conference} {volume.facts['year']}"
+    evidence = [volume.evidence_id]
+    wrong = [
+        f"nothing to do with {s.upper()}"
+        for s in series_mentioned(statement)
+        if s != venue_series(conference)
+    ]
+    if edition is not None:
+        number = edition.facts["edition"]
+        found += f", the {_ordinal(number)} of its series"
+        evidence.append(edition.evidence_id)
+        wrong += [f"not the {_ordinal(n)}" for n in ordinals(statement) if n != number]
+    elif ordinals(statement) and not wrong:
+        reason = f"it is {found}; which ordinal that has was not read"
+        return Finding(field, statement, "unavailable", reason, evidence, found=found)
+    if not wrong:
+        return Finding(field, statement, "confirmed", f"it is {found}", evidence, found=found)
+    reason = f"it is {found} ({', '.join(wrong)})"
+    return Finding(field, statement, "contradicted", reason, evidence, "wrong", found)
 
 
 def _ordinal(number: int) -> str:

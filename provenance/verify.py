@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,8 +51,9 @@ def verify(workspace: Workspace, targets: Sequence[str] = ()) -> list[PaperRepor
     store = Store.of(workspace.records())
     papers = [_known(target, store) for target in targets] or list(store.papers)
     reports = [_report(paper_id, store) for paper_id in dict.fromkeys(papers)]
+    stale = not targets and not workspace.is_verified()
     for report in reports:
-        workspace.append(f"verify/{report.paper_id}", report.checks)
+        workspace.append(f"verify/{report.paper_id}", report.checks, repeat=stale)
     return reports
 
 
@@ -67,9 +69,15 @@ def _report(paper_id: str, store: Store) -> PaperReport:
 
 
 def _known(target: str, store: Store) -> str:
-    wanted = target.removeprefix("arXiv:").removeprefix("https://arxiv.org/abs/").strip()
-    if wanted in store.papers:
-        return wanted
+    wanted = target.strip().removeprefix("arXiv:").removeprefix("https://arxiv.org/abs/")
+    for paper_id in (wanted, re.sub(r"v\d+$", "", wanted)):
+        if paper_id in store.papers:
+            return paper_id
+    if re.search(r"\.(bib|json|md|txt)$", target) or re.match(r"(https://doi\.org/)?10\.", target):
+        raise UnknownPaper(
+            f"{target!r} is a bibliography or a DOI, which this version cannot verify; "
+            "give the id of a paper in the store"
+        )
     raise UnknownPaper(
         f"no paper {target!r} is in the store, which holds {len(store.papers)}. "
         'List them with: fwp query "SELECT paper_id, title FROM papers"; '

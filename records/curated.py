@@ -76,6 +76,18 @@ def require_known_references(records: Iterable[Record], known: Iterable[Record] 
                 )
 
 
+def require_no_conflict(records: Iterable[Record], others: Iterable[Record]) -> None:
+    """Raise DataError where a record has the id of one that says something else."""
+    known = {(type(r), _identity(r)): r for r in others if _identity(r)}
+    for record in records:
+        other = known.get((type(record), _identity(record)))
+        if other is not None and other != record:
+            raise DataError(
+                f"{type(record).__name__} {_identity(record)} is in the store already and says "
+                "something else there; give yours an id of its own"
+            )
+
+
 def _references(record: Record) -> Iterator[tuple[str, str]]:
     if isinstance(record, Paper | Assertion | Citation | Claim | ListEntry):
         yield "evidence", record.evidence_id

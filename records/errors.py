@@ -1,7 +1,6 @@
-"""One tree of errors for all packages.
+"""Every error that a user can meet, below ``FwpError``.
 
-A message says what happened, to which input, and what to do next. The library raises; only the
-command line turns an error into an exit code.
+Messages name the input and the way out. The packages raise; only the command line exits.
 """
 
 from __future__ import annotations

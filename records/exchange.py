@@ -71,6 +71,13 @@ def number(value: float | None) -> str:
     return f"{value:.4g}"
 
 
+def claimed(value: float | None, comparison: str) -> str:
+    """Return what a claim states of its metric: "260", "> 260" or "diverges"."""
+    if comparison == "diverges":
+        return comparison
+    return number(value) if comparison == "=" else f"{comparison} {number(value)}"
+
+
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 

@@ -1,20 +1,21 @@
 """The DuckDB index over the ledger, and read-only SQL on it; the only importer of duckdb.
 
-DuckDB locks a file across processes in both directions, so nobody holds the index open: a query
-opens it, answers and closes. A stale index is rebuilt beside the old one and renamed over it, so
-readers in other processes go on undisturbed.
+An open DuckDB file keeps other processes from writing or even reading it, so every query opens the
+index, answers and closes it again. A stale index is rebuilt in a folder of its own and renamed over
+the old one: a reader in another process goes on with the file that it has.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ import duckdb
 from filelock import FileLock, Timeout
 
 from records.errors import QueryError, StoreIndexError, WorkspaceError
+from records.files import write_whole
 from records.ledger import Contents, Ledger
 from records.models import (
     Assertion,
@@ -36,7 +38,7 @@ from records.models import (
     digest,
 )
 from records.status import derive_statuses
-from records.verdict import RULE_VERSION, judge, measurements
+from records.verdict import judge, measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,8 +120,7 @@ class Index:
 
     def fingerprint(self) -> str:
         """Return a digest of everything that the index depends on."""
-        schema = _SCHEMA.read_text(encoding="utf-8")
-        return digest([self.ledger.names(), schema, RULE_VERSION])
+        return digest([self.ledger.names(), _code()])
 
     def query(self, sql: str, *, timeout: float = 60.0, limit: int | None = None) -> Result:
         """Answer one read-only statement.
@@ -159,15 +160,12 @@ class Index:
 
     def export_parquet(self, sql: str, target: Path) -> None:
         """Write the rows of one read-only statement to a Parquet file, complete or not at all."""
-        result = self.query(sql)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        buffer = io.BytesIO()
+        self.query(sql).frame().to_parquet(buffer, index=False)
         try:
-            result.frame().to_parquet(temporary, index=False)
-            temporary.replace(target)
+            write_whole(target, buffer.getvalue())
         except OSError as error:
             raise QueryError(f"cannot write {target}: {error.strerror or error}") from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def _stored(self, key: str) -> str | None:
         try:
@@ -200,6 +198,13 @@ class Index:
         if corrupt:
             return (f"the index {self.path} could not be read and was rebuilt", *contents.problems)
         return contents.problems
+
+
+@cache
+def _code() -> str:
+    """Return a digest of the schema and of the code that derives rows from records."""
+    sources = sorted([_SCHEMA, *_SCHEMA.parent.glob("*.py")])
+    return digest([path.read_text(encoding="utf-8") for path in sources])
 
 
 def build(path: Path, contents: Contents, fingerprint: str) -> None:

@@ -1,9 +1,9 @@
 """The ledger: append-only batches of records on disk, the truth that the index is built from.
 
-A batch is one immutable file, ``ledger/<time>-<origin>-<sha256[:16]>.jsonl``: a header line, then
-one JSON object a record. It is written beside and renamed into place, so a process killed at any
-moment leaves at most a temporary file. The hash in the name is that of the content: a damaged
-batch is noticed, reported and left out.
+A batch is one file that never changes, ``ledger/<time>-<origin>-<sha256[:16]>.jsonl``: a header
+line, then one JSON object a record. A process that is killed while it writes one leaves a temporary
+file and no batch. The hash in the name is that of the content: a damaged batch is noticed, reported
+and left out.
 
 Every batch has an origin ("curated/2102.11174", "verify/2102.11174", "run/1a2b"). The newest batch
 of an origin is its current one; older ones stay on disk as history.
@@ -24,6 +24,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from records.errors import DataError, WorkspaceError
+from records.files import write_whole
 from records.models import (
     Assertion,
     Check,
@@ -69,8 +70,12 @@ class Contents:
 
     def current(self) -> list[Record]:
         """Return the records of the newest batch of each origin, in the order of writing."""
-        newest = {batch.origin: batch for batch in self.batches}
-        return [record for batch in newest.values() for record in batch.records]
+        return [record for batch in self.current_batches() for record in batch.records]
+
+    def current_batches(self) -> list[Batch]:
+        """Return the newest batch of each origin, oldest first."""
+        newest = {batch.origin: batch.name for batch in self.batches}
+        return [batch for batch in self.batches if newest[batch.origin] == batch.name]
 
 
 def to_line(record: Record) -> str:
@@ -125,8 +130,19 @@ class Ledger:
                 f"cannot read the ledger {self.folder}: {error.strerror}"
             ) from error
 
-    def append(self, origin: str, records: Sequence[Record]) -> Path | None:
+    def newest(self, origins: str) -> str:
+        """Return the name of the newest batch whose origin begins with this text; '' for none.
+
+        Names sort by the time of writing.
+        """
+        return max((n for n in self.names() if _slug_of(n).startswith(_slug(origins))), default="")
+
+    def append(
+        self, origin: str, records: Sequence[Record], *, repeat: bool = False
+    ) -> Path | None:
         """Write one batch; return its path, or None where the current batch says the same.
+
+        With ``repeat`` it is written even then, so that its time says when it was found again.
 
         Raises:
             WorkspaceError: the folder cannot be written; nothing is left behind.
@@ -135,11 +151,12 @@ class Ledger:
         sha = hashlib.sha256(content).hexdigest()[:16]
         suffix = f"-{_slug(origin)}-{sha}.jsonl"
         same_origin = [n for n in self.names() if _slug_of(n) == _slug(origin)]
-        if same_origin and same_origin[-1].endswith(suffix):
+        if same_origin and same_origin[-1].endswith(suffix) and not repeat:
             return None
         path = self.folder / f"{time.time_ns():020d}{suffix}"
         try:
-            _write_then_rename(path, content)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content)
         except OSError as error:
             raise WorkspaceError(
                 f"cannot write to the workspace {self.folder.parent}: {error.strerror}. "
@@ -185,19 +202,6 @@ def _slug(origin: str) -> str:
 def _slug_of(name: str) -> str:
     match = _NAME.match(name)
     return match["slug"] if match else ""
-
-
-def _write_then_rename(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _parse(name: str, content: bytes) -> Batch:

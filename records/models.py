@@ -58,7 +58,7 @@ class Paper(Record):
 
 
 class Evidence(Record):
-    """A source as it was read: the bytes (captured) or someone's copy of what it said.
+    """A source as it was read: its bytes (``captured``), or a person's copy (``transcribed``).
 
     ``facts`` are the structured contents of the source, in the words of its own format; a check
     reads these and never the prose of ``note``. ``read_on`` is None where the day was not
@@ -100,7 +100,7 @@ class ListEntry(Record):
 
 
 class Assertion(Record):
-    """One field of one record, one value, one source.
+    """What one source says of one field of a paper.
 
     ``basis`` is the place that the source itself names as its ground ("arXiv comment field"),
     ``excerpt`` the words in which it says so, where they are not those of the whole source.

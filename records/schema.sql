@@ -1,5 +1,5 @@
--- The index over the ledger. It holds nothing of its own: deleting the file loses nothing.
--- Column names of tables and views are relied on by others; add columns at the end.
+-- The index over the ledger: made from it alone, and made anew when it is missing or stale.
+-- People's queries name these columns: keep the names, and add new columns at the end.
 
 CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR);
 
@@ -8,7 +8,7 @@ CREATE TABLE papers (
     evidence_id VARCHAR
 );
 
--- grade: captured = archived bytes, transcribed = someone read the source and wrote it down
+-- grade: captured where the bytes are kept, transcribed where a person copied what they read
 CREATE TABLE evidence (
     evidence_id VARCHAR PRIMARY KEY, source VARCHAR, authority VARCHAR, grade VARCHAR,
     kind VARCHAR, url VARCHAR, read_on DATE, media_type VARCHAR, sha256 VARCHAR, excerpt VARCHAR,
@@ -63,15 +63,15 @@ CREATE TABLE derived_statuses (
     evidence_ids VARCHAR[], grade VARCHAR, ordinal INTEGER
 );
 
--- one row for each value that any source asserts
+-- every asserted value with its derived status
 CREATE VIEW statuses AS
 SELECT paper_id, field, value, status, reason, evidence_ids, grade
 FROM derived_statuses ORDER BY ordinal;
 
--- one row a claim, rerun or not; claimed is NULL where the paper reports a divergence
+-- every claim beside what was measured; claimed is NULL where the paper reports a divergence
 CREATE VIEW side_by_side AS
 SELECT c.claim_id, c.paper_id, c.locator, c.kind, c.statement, c.metric, c.claimed, v.measured,
-       v.spread, v.seeds, v.verdict, v.reason, v.run_ids, c.comparison, c.experiment
+       v.spread, v.seeds, v.verdict, v.reason, v.run_ids, c.comparison, c.experiment, v.rule
 FROM claims c JOIN verdicts v USING (claim_id)
 ORDER BY c.ordinal;
 

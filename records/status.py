@@ -32,11 +32,12 @@ def _field_statuses(assertions: Sequence[Assertion], checks: Sequence[Check]) ->
     values = list(dict.fromkeys(a.value for a in assertions))
     findings = {value: [c for c in checks if c.value == value] for value in values}
     verified = [value for value in values if _is_verified(findings[value])]
+    standing = [value for value in values if not _is_refuted(findings[value])]
     return [
         _status(
             [a for a in assertions if a.value == value],
             findings[value],
-            others=[v for v in values if v != value],
+            others=[v for v in standing if v != value],
             verified_others=[v for v in verified if v != value],
         )
         for value in values
@@ -46,6 +47,11 @@ def _field_statuses(assertions: Sequence[Assertion], checks: Sequence[Check]) ->
 def _is_verified(checks: Sequence[Check]) -> bool:
     outcomes = {check.outcome for check in checks}
     return "confirmed" in outcomes and "contradicted" not in outcomes
+
+
+def _is_refuted(checks: Sequence[Check]) -> bool:
+    outcomes = {check.outcome for check in checks}
+    return "contradicted" in outcomes and "confirmed" not in outcomes
 
 
 def _status(
@@ -68,15 +74,16 @@ def _status(
         status=name,
         reason=reason,
         evidence_ids=tuple(dict.fromkeys(evidence)),
-        grade=None if name == "unverified" else _lowest_grade(telling),
+        grade=None if name == "unverified" else lowest_grade(check.grade for check in telling),
     )
 
 
-def _lowest_grade(checks: Sequence[Check]) -> Grade | None:
-    grades = {check.grade for check in checks}
-    if "transcribed" in grades:
+def lowest_grade(grades: Iterable[Grade | None]) -> Grade | None:
+    """Return ``transcribed`` if any of the grades is no more than that; None if there is none."""
+    found = set(grades) - {None}
+    if "transcribed" in found:
         return "transcribed"
-    return "captured" if "captured" in grades else None
+    return "captured" if found else None
 
 
 def _name(

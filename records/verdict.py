@@ -45,8 +45,8 @@ def judge(
     reproduced``. Where there are only smaller ones, the claim can at most have its direction
     reproduced: the same order against the claim that it is compared to. Three or more seeds of our
     own streams weigh more than a replay of the authors' streams. A replay is held to its own,
-    narrower tolerance; where rounding has made it drift beyond that, it is one more seed and is
-    held to the general one, and the reason says so.
+    narrower tolerance (rule ``replay``); where rounding has made it drift beyond that, it is one
+    more seed, held to the general tolerance (rule ``value``), and the reason says so.
 
     Args:
         claim: the claim to judge.
@@ -75,16 +75,16 @@ def _weightiest(measured: Sequence[Measurement]) -> list[Measurement]:
 
 def _judge_value(claim: Claim, measured: Sequence[Measurement]) -> Verdict:
     value = _median(measured)
-    how, held_to = _seeds_text(measured), claim.tolerance
+    how, held_to, rule = _seeds_text(measured), claim.tolerance, "value"
     if measured[0].metric.replay:
         how = "replaying the authors' streams"
         if claim.replay_tolerance and _holds(claim, value, claim.replay_tolerance):
-            held_to = claim.replay_tolerance
+            held_to, rule = claim.replay_tolerance, "replay"
         elif claim.replay_tolerance:
             how += ", which drifts from their log"
     holds = _holds(claim, value, held_to)
     reason = f"measured {value:.6g} ({how}) against {_claimed_text(claim, held_to)}"
-    return _verdict(claim, measured, "reproduced" if holds else "not reproduced", "value", reason)
+    return _verdict(claim, measured, "reproduced" if holds else "not reproduced", rule, reason)
 
 
 def _holds(claim: Claim, value: float, tolerance: Tolerance) -> bool:
@@ -129,8 +129,11 @@ def _judge_direction(
     ]
     value = _median(own)
     if baseline is None or not other:
-        reason = f"measured {value:.6g} at a smaller scale, with nothing to compare its order to"
-        return _verdict(claim, own, "not reproduced", "direction", reason)
+        reason = (
+            f"measured {value:.6g}, but only at a smaller scale, with nothing to compare its "
+            "order to"
+        )
+        return _verdict(claim, own, "not run", "direction", reason)
     holds = _same_order(claim, baseline, own, other)
     reason = (
         f"at a smaller scale: {value:.6g} against {_median(other):.6g} for {baseline.claim_id}; "

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from records.curated import load_folder, require_known_references, shipped_folders
+from records.curated import (
+    load_folder,
+    require_known_references,
+    require_no_conflict,
+    shipped_folders,
+)
 from records.errors import WorkspaceError
 from records.index import Index, Result
 from records.ledger import Ledger
-from records.models import Record
+from records.models import Record, digest
 
 
 @dataclass(frozen=True)
@@ -24,9 +30,9 @@ class Workspace:
         """The folder for what unfinished runs keep in order to be resumed."""
         return self.home / "runs"
 
-    def append(self, origin: str, records: Sequence[Record]) -> None:
-        """Add one batch to the ledger; the index follows at the next query."""
-        Ledger(self.home).append(origin, records)
+    def append(self, origin: str, records: Sequence[Record], *, repeat: bool = False) -> None:
+        """Add one batch to the ledger as ``Ledger.append`` does; the next query sees it."""
+        Ledger(self.home).append(origin, records, repeat=repeat)
 
     def query(self, sql: str, *, timeout: float = 60.0, limit: int | None = None) -> Result:
         """Answer one read-only statement from an index that is up to date."""
@@ -37,6 +43,15 @@ class Workspace:
     def records(self) -> list[Record]:
         """Return all current records of the ledger."""
         return Ledger(self.home).read().current()
+
+    def is_verified(self) -> bool:
+        """Tell whether the checks are newer than the records that they speak of."""
+        verified = self.newest("verify/")
+        return verified > max(self.newest("curated/"), self.newest("import/"))
+
+    def newest(self, origins: str) -> str:
+        """Return the name of the newest batch whose origin begins like this, or ''."""
+        return Ledger(self.home).newest(origins)
 
     def problems(self) -> tuple[str, ...]:
         """Return a sentence for each ledger file that was left out, after bringing up the index."""
@@ -72,12 +87,25 @@ def seed(workspace: Workspace) -> None:
 
 
 def import_folder(workspace: Workspace, folder: Path) -> int:
-    """Add a user's own folder of data files; return the number of records.
+    """Add a user's own folder of data files, or bring in its new state.
+
+    Returns:
+        The number of records brought in; 0 where the store had this state already.
 
     Raises:
-        DataError: a file is unusable, or names evidence that is nowhere; nothing is added then.
+        DataError: a file is unusable, names evidence that is nowhere, or gives an id that the
+            store holds with other content; nothing is added then.
     """
     records = load_folder(folder)
-    require_known_references(records, known=workspace.records())
-    workspace.append(f"import/{folder.resolve().name}", records)
-    return len(records)
+    place = folder.resolve()
+    origin = f"import/{place.name}-{digest(str(place))[:8]}"
+    batches = Ledger(workspace.home).read().current_batches()
+    others = [r for batch in batches if batch.origin != origin for r in batch.records]
+    require_known_references(records, known=others)
+    require_no_conflict(records, others)
+    return len(records) if Ledger(workspace.home).append(origin, records) else 0
+
+
+def default_home() -> Path:
+    """Return the workspace folder that the user has named in FWP_HOME, or ``workspace``."""
+    return Path(os.environ.get("FWP_HOME") or "workspace")

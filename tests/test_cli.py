@@ -12,6 +12,7 @@ import pytest
 
 from records.ledger import Ledger
 from records.workspace import Workspace
+from reimpl.runner import RerunSummary
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -57,8 +58,11 @@ def test_verify_without_offline_says_that_no_source_was_asked(run: Run, home: Pa
 
 
 def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
-    checks = json.loads(run("verify", "2102.11174", "--home", home, "--format", "json").out)
-    refuting = [c for c in checks if c["value"] == "iclr 2021" and c["outcome"] != "confirmed"]
+    found = json.loads(run("verify", "2102.11174", "--home", home, "--format", "json").out)
+    assert {"field", "value", "status", "grade", "reason"} <= set(found["statuses"][0])
+    refuting = [
+        c for c in found["checks"] if c["value"] == "iclr 2021" and c["outcome"] != "confirmed"
+    ]
     assert {c["rule"] for c in refuting} == {"volume-venue", "accepted-list", "cited-field"}
     assert all(c["evidence_ids"] and c["grade"] == "transcribed" for c in refuting)
 
@@ -83,7 +87,9 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
         (["rerun", "exact", "--jobs", "0"], "at least 1"),
         (["rerun", "capacity", "--seeds", "0"], "seeds"),
         (["evidence", "show", "no-such-id"], "no evidence 'no-such-id'"),
-        (["evidence", "show"], "no evidence"),
+        (["evidence", "show"], "name the evidence"),
+        (["verify", "refs.bib"], "cannot verify"),
+        (["verify", "10.1145/3292500"], "cannot verify"),
         (["import", "/nowhere"], "/nowhere is not a folder"),
         (["report", "--output", "/nowhere/report.html"], "/nowhere"),
     ],
@@ -199,6 +205,72 @@ def test_another_paper_is_another_folder(run: Run, home: Path, tmp_path: Path) -
     outcome = run("verify", "2011.07831", "--home", home)
     assert outcome.code == 0
     assert "+ verified    iclr 2021" in outcome.out
+
+
+def test_what_is_imported_is_verified_before_it_is_shown(run: Run, home: Path) -> None:
+    sql = "SELECT status FROM statuses WHERE value = 'iclr 2021'"
+    fresh = home.parent / "fresh"
+    assert run("query", sql, "--home", fresh, "--format", "csv").out == "status\nrefuted\n"
+
+
+def folder_of(path: Path, note: str, title: str) -> Path:
+    path.mkdir(parents=True)
+    (path / "record.toml").write_text(
+        f"""
+        [[evidence]]
+        evidence_id = "{note}"
+        source = "my notes"
+        authority = "note"
+        grade = "transcribed"
+        kind = "record"
+
+        [[paper]]
+        paper_id = "{title}"
+        title = "{title}"
+        evidence_id = "{note}"
+        """
+    )
+    return path
+
+
+def test_two_folders_of_one_name_do_not_replace_each_other(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    for number in "12":
+        folder = folder_of(tmp_path / number / "data", f"note-{number}", f"paper-{number}")
+        assert run("import", folder, "--home", home).code == 0
+    out = run("query", "SELECT paper_id FROM papers WHERE paper_id LIKE 'paper-%' ORDER BY ALL",
+              "--home", home, "--format", "csv").out  # fmt: skip
+    assert out == "paper_id\npaper-1\npaper-2\n"
+
+
+def test_an_import_cannot_change_what_the_store_has(run: Run, home: Path, tmp_path: Path) -> None:
+    before = Ledger(home).names()
+    outcome = run("import", folder_of(tmp_path / "x", "record-note", "paper-x"), "--home", home)
+    assert outcome.code == 2
+    assert "Evidence record-note is in the store already" in outcome.err
+    assert Ledger(home).names() == before
+
+
+def test_importing_the_same_again_is_nothing_new(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "x", "note-x", "paper-x")
+    assert "2 records added" in run("import", folder, "--home", home).out
+    assert "nothing new" in run("import", folder, "--home", home).out
+
+
+def test_a_run_that_fails_is_named_and_the_exit_code_says_so(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = RerunSummary(failed=(("abc", "it broke"),))
+    monkeypatch.setattr("reimpl.runner.rerun", lambda *_, **__: failed)
+    outcome = run("rerun", "exact", "--home", home)
+    assert outcome.code == 1
+    assert "run abc failed: it broke" in outcome.err
+
+
+def test_version_is_printed(run: Run) -> None:
+    outcome = run("--version")
+    assert (outcome.code, outcome.out.split()[0]) == (0, "fwp-repro")
 
 
 def test_doctor_describes_the_workspace(run: Run, home: Path) -> None:

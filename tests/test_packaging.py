@@ -54,7 +54,7 @@ def tracked() -> list[Path]:
     "package", [records, provenance, reimpl, dashboard], ids=lambda p: p.__name__
 )
 def test_the_package_that_is_imported_is_ours(package: object) -> None:
-    # PyPI has a package that installs a top-level records.py
+    # another distribution installs a module called records, too
     assert Path(str(package.__file__)) == ROOT / package.__name__ / "__init__.py"  # type: ignore[attr-defined]
 
 

@@ -137,8 +137,8 @@ def _numbers(row: dict[str, Any], claim: dict[str, Any]) -> None:
     shown = (
         ("Metric", str(claim["metric"])),
         ("Claimed", frames.claimed_text(row)),
-        ("Measured", frames.number(row["measured"], diverged=bool(row["diverged"])) or "–"),
-        ("Spread over seeds", frames.number(row["spread"]) or "–"),
+        ("Measured", frames.measured_text(row["measured"], diverged=bool(row["diverged"])) or "–"),
+        ("Spread over seeds", frames.measured_text(row["spread"]) or "–"),
         ("Seeds", ", ".join(map(str, row["seeds"] or ())) or "–"),
     )
     for column, (label, value) in zip(st.columns(len(shown)), shown, strict=True):

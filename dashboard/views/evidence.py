@@ -91,7 +91,7 @@ def _sources() -> None:
     st.subheader("All sources", anchor="sources")
     st.caption(
         "captured: the bytes of the answer are kept and can be hashed again. "
-        "transcribed: someone read the source and wrote down what it says."
+        "transcribed: a person read the source and copied what it says."
     )
     sources = frames.with_links(queries.evidence(data.ask))
     columns = ["source", "authority", "grade", "read_on", "excerpt", "url", "sha256", "evidence_id"]

@@ -1,7 +1,7 @@
-"""Proceedings of Machine Learning Research: what its pages say, parsed.
+"""Proceedings of Machine Learning Research: its pages, parsed.
 
-The venue of a volume is read from that volume's own header and never inferred from its number:
-numbers follow neither venue nor date (v130 is AISTATS 2021, v139 is ICML 2021).
+Volume numbers are handed out on request, so a number says nothing of the conference: v130 belongs
+to AISTATS 2021, v139 to ICML 2021. Only the volume's header tells.
 """
 
 from __future__ import annotations

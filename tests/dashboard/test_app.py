@@ -92,7 +92,7 @@ def test_a_claims_detail_shows_value_reason_and_signature(
     assert claim["statement"] in shown
     assert claim["reason"] in shown
     assert claim["signature"] in shown
-    assert frames.number(claim["measured"]) in shown
+    assert frames.measured_text(claim["measured"]) in shown
 
 
 def test_evidence_tells_the_story_of_any_field(homed: Workspace, filled: Workspace) -> None:

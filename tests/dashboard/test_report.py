@@ -80,7 +80,7 @@ def test_numbers_equal_the_stores(filled: Workspace, written: tuple[str, Page]) 
     assert run
     for claim in run:
         (shown,) = [row for row in page.rows if row[0] == claim["statement"] and len(row) == 7]
-        assert shown[2:4] == [frames.claimed_text(claim), frames.number(claim["measured"])]
+        assert shown[2:4] == [frames.claimed_text(claim), frames.measured_text(claim["measured"])]
         assert claim["verdict"] in shown[5]
         assert shown[6] == claim["reason"]
 

@@ -19,7 +19,9 @@ from records.models import (
     ListEntry,
     Paper,
     Record,
+    Status,
 )
+from records.status import derive_statuses
 
 TITLE = "A Paper of Some Kind"
 HEADER = "Volume 7: International Conference on Learning Representations, 3-5 May 2019, Oslo"
@@ -79,6 +81,11 @@ def checks(rule: str, *records: Record) -> list[Check]:
     return [check for check in found if check.rule == rule]
 
 
+def statuses(*records: Record) -> list[Status]:
+    store = Store.of([paper(), NOTE, *records])
+    return derive_statuses(store.assertions, check_paper("1901.00001", store))
+
+
 def outcomes(rule: str, *records: Record) -> list[tuple[str | None, str]]:
     return [(check.value, check.outcome) for check in checks(rule, *records)]
 
@@ -129,6 +136,22 @@ def test_absence_says_how_long_the_list_is_and_what_comes_nearest() -> None:
     assert check.found == "A Paper of Sorts"
 
 
+def test_the_title_of_the_record_counts_where_nobody_asserts_one() -> None:
+    assert outcomes("accepted-list", says("venue", "iclr 2019"), *listing("X", TITLE)) == [
+        ("iclr 2019", "confirmed")
+    ]
+
+
+def test_a_title_that_is_nearly_on_the_list_is_not_called_absent() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019"), *listing("A Paper of Some Kinds")]
+    assert outcomes("accepted-list", *records) == [("iclr 2019", "unavailable")]
+
+
+@pytest.mark.parametrize("venue", ["iclr 2019 (poster)", "somewhere"])
+def test_a_venue_that_cannot_be_read_is_said_to_be_unchecked(venue: str) -> None:
+    assert outcomes("unread-venue", says("venue", venue)) == [(venue, "unavailable")]
+
+
 def test_absence_from_a_list_with_gaps_proves_nothing() -> None:
     records = [says("title", TITLE), says("venue", "iclr 2019"), *listing("X", length=2)]
     (check,) = checks("accepted-list", *records)
@@ -141,12 +164,22 @@ def test_the_list_of_another_venue_is_not_asked() -> None:
     assert outcomes("accepted-list", *records) == []
 
 
+ARXIV_PAGE = source(
+    "page", "arxiv-entry", "arxiv", arxiv_id="1901.00001", absent_fields=["comment", "journal_ref"]
+)
+
+
 @pytest.mark.parametrize("basis", ["arXiv comment field", "the arXiv journal-ref"])
-def test_a_field_that_is_not_there_cannot_be_cited(basis: str) -> None:
-    page = source("page", "arxiv-entry", "arxiv", arxiv_id="1901.00001",
-                  absent_fields=["comment", "journal_ref"])  # fmt: skip
-    records = [says("venue", "iclr 2019", basis), page]
-    assert outcomes("cited-field", *records) == [("iclr 2019", "contradicted")]
+def test_a_field_that_is_not_there_is_no_ground(basis: str) -> None:
+    assert outcomes("cited-field", says("venue", "iclr 2019", basis), ARXIV_PAGE) == [
+        ("iclr 2019", "absent")
+    ]
+
+
+def test_a_true_venue_stays_verified_though_its_ground_is_missing() -> None:
+    records = [says("title", TITLE), says("venue", "iclr 2019", "arXiv comment"), entry(), HEAD]
+    (status,) = [s for s in statuses(ARXIV_PAGE, *records) if s.field == "venue"]
+    assert status.status == "verified"
 
 
 def test_a_cited_field_on_a_page_that_was_not_read_is_unavailable() -> None:
@@ -165,6 +198,11 @@ def test_a_source_that_gives_one_field_two_values_contradicts_itself() -> None:
     (check,) = checks("note-against-field", *records)
     assert (check.value, check.outcome) == (None, "contradicted")
     assert "iclr 2019 and icml 2019 (per a guess)" in check.reason
+
+
+def test_one_value_written_in_two_ways_is_no_contradiction() -> None:
+    records = [says("venue", "iclr 2019"), says("venue", "ICLR 2019")]
+    assert outcomes("note-against-field", *records) == []
 
 
 def test_two_sources_that_disagree_are_not_one_that_contradicts_itself() -> None:
@@ -228,23 +266,46 @@ def test_an_old_title_is_outdated_and_an_invented_one_wrong(
     ],
 )
 def test_the_identifier_is_of_the_month_of_announcement(day: str, outcome: str) -> None:
-    assert outcomes("arxiv-id-date", says("first posted", day)) == [(day, outcome)]
+    records = [says("first posted", day), says("arxiv id", "1901.00001")]
+    assert outcomes("arxiv-id-date", *records) == [(f"1901.00001, {day}", outcome)]
+
+
+def test_a_date_that_agrees_proves_no_identifier() -> None:
+    records = [says("first posted", "2019-01-31"), says("arxiv id", "1901.99999")]
+    assert {s.status for s in statuses(*records)} == {"unverified"}
 
 
 @pytest.mark.parametrize(
-    ("year", "outcome"),
+    ("identifier", "outcome"), [("1901.00001", "confirmed"), ("1706.03762", "contradicted")]
+)
+def test_an_identifier_is_proved_by_the_title_that_arxiv_has_under_it(
+    identifier: str, outcome: str
+) -> None:
+    own = versions(TITLE)
+    history = [{"version": 1, "posted": "2017-06-12", "title": "Another"}]
+    other = source("other", "arxiv-versions", "arxiv", arxiv_id="1706.03762", versions=history)
+    records = [says("title", TITLE), says("arxiv id", identifier), own, other]
+    assert outcomes("identifier-title", *records) == [(identifier, outcome)]
+
+
+@pytest.mark.parametrize(
+    ("paper_id", "year", "outcome"),
     [
-        ("2019", "confirmed"),
-        ("2018", "unavailable"),
-        ("2017", "contradicted"),
-        ("2020", "contradicted"),
+        ("1906.00001", "2019", "confirmed"),
+        ("1906.00001", "2018", "unavailable"),
+        ("1906.00001", "2017", "contradicted"),
+        ("1906.00001", "2020", "contradicted"),
+        ("1901.00001", "2019", "unavailable"),
+        ("1901.00001", "2018", "unavailable"),
     ],
 )
-def test_a_year_of_posting_one_before_the_identifier_is_not_called_false(
-    year: str, outcome: str
+def test_a_january_identifier_leaves_the_year_of_posting_open(
+    paper_id: str, year: str, outcome: str
 ) -> None:
     # so it is with Titans: arXiv 2501.00663 was submitted on 31 December 2024
-    assert outcomes("arxiv-id-date", says("year first posted", year)) == [(year, outcome)]
+    said = says("year first posted", year).model_copy(update={"paper_id": paper_id})
+    found = check_paper(paper_id, Store.of([paper(paper_id), NOTE, said]))
+    assert [c.outcome for c in found if c.rule == "arxiv-id-date"] == [outcome]
 
 
 def cites(cited: str, *more: Record, year: int | None = None) -> list[tuple[str | None, str]]:
@@ -284,11 +345,22 @@ def test_a_count_of_listed_links_is_counted() -> None:
     ]
 
 
+def test_a_count_is_held_against_the_map_that_states_it() -> None:
+    the_map, other = source("note", "citation-map", "note"), source("m", "citation-map", "note")
+    link = Citation(citing_id="1901.00001", cited_id="1812.00001", evidence_id="note")
+    records = [the_map, other, link, paper("1812.00001"), says("references, listed", "1")]
+    assert outcomes("stated-counts", *records) == [("1", "confirmed")]
+
+
 def test_fewer_stated_than_listed_is_wrong() -> None:
     the_map = source("note", "citation-map", "note")
     link = Citation(citing_id="1901.00001", cited_id="1812.00001", evidence_id="note")
     records = [the_map, link, paper("1812.00001"), says("references", "0")]
     assert outcomes("stated-counts", *records) == [("0", "contradicted")]
+
+
+V130 = source("v", "pmlr-volume", volume=130, conference="AISTATS", year=2021)
+EDITION = source("n", "conference-edition", conference="AISTATS", year=2021, edition=24)
 
 
 @pytest.mark.parametrize(
@@ -302,10 +374,14 @@ def test_fewer_stated_than_listed_is_wrong() -> None:
 def test_a_statement_about_a_volume_is_held_against_the_volume(
     statement: str, outcome: str
 ) -> None:
-    volume = source("v", "pmlr-volume", volume=130, conference="AISTATS", year=2021, edition=24)
-    assert outcomes("volume-statement", says("PMLR v130", statement), volume) == [
-        (statement, outcome)
-    ]
+    (check,) = checks("volume-statement", says("PMLR v130", statement), V130, EDITION)
+    assert check.outcome == outcome
+    assert check.evidence_ids == ("v", "n")
+
+
+def test_an_ordinal_is_not_judged_where_none_was_read() -> None:
+    said = says("PMLR v130", "the 35th AISTATS")
+    assert outcomes("volume-statement", said, V130) == [("the 35th AISTATS", "unavailable")]
 
 
 def test_a_statement_about_a_volume_that_was_not_read_is_unavailable() -> None:
@@ -327,6 +403,11 @@ def test_no_number_is_false_where_the_paper_prints_one() -> None:
 def test_no_number_is_not_proved_by_claims_that_speak_of_other_things() -> None:
     said = says("throughput", "no throughput number")
     assert outcomes("stated-absence", said, cost("gpu_memory_gb"))[0][1] == "unavailable"
+
+
+def test_agreeing_dimensions_do_not_verify_a_formula() -> None:
+    shaped = source("note", "record", "note", shapes={"S": ["a", "b"]})
+    assert [s.status for s in statuses(shaped, says("update rule", "S + S"))] == ["unverified"]
 
 
 def test_a_formula_that_cannot_be_read_is_unavailable() -> None:

@@ -20,6 +20,7 @@ VIEWS = {
     "statuses": "paper_id field value status reason evidence_ids",
     "side_by_side": "claim_id paper_id locator kind statement metric claimed measured spread seeds "
     "verdict reason run_ids",
+    "contested": "paper_id field value status said_by",
     "claim_coverage": "kind claims reproduced direction_reproduced not_reproduced not_run",
 }
 TABLES = [

@@ -143,14 +143,14 @@ def test_of_two_runs_of_one_seed_the_newer_counts() -> None:
 def test_a_replay_within_its_own_tolerance_is_said_to_be_so() -> None:
     narrow = claim(tolerance=Tolerance(absolute=0.5), replay_tolerance=Tolerance(absolute=0.01))
     found = verdict(narrow, measured(1.005, replay=True))
-    assert found.verdict == "reproduced"
+    assert (found.verdict, found.rule) == ("reproduced", "replay-2")
     assert found.reason.endswith("(replaying the authors' streams) against 1 ± 0.01")
 
 
 def test_a_replay_that_drifts_is_held_to_the_general_tolerance() -> None:
     narrow = claim(tolerance=Tolerance(absolute=0.5), replay_tolerance=Tolerance(absolute=0.01))
     found = verdict(narrow, measured(1.2, replay=True))
-    assert found.verdict == "reproduced"
+    assert (found.verdict, found.rule) == ("reproduced", "value-2")
     assert "drifts from their log) against 1 ± 0.5" in found.reason
     assert verdict(narrow, measured(1.6, replay=True)).verdict == "not reproduced"
 
@@ -164,8 +164,10 @@ def test_three_seeds_of_our_own_weigh_more_than_a_replay() -> None:
     assert "replaying the authors' streams" in found.reason
 
 
-def test_a_reduced_run_never_reproduces_the_number_itself() -> None:
-    assert verdict(claim(), measured(1.0, scale="reduced")).verdict == "not reproduced"
+def test_a_reduced_run_without_a_baseline_decides_nothing() -> None:
+    found = verdict(claim(), measured(1.0, scale="reduced"))
+    assert (found.verdict, found.measured) == ("not run", 1.0)
+    assert "only at a smaller scale" in found.reason
 
 
 @pytest.mark.parametrize(
