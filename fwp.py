@@ -1,15 +1,17 @@
 """The command line: one function a verb, each importing its package only when it is called.
 
-Exit codes: 0 done; 1 verification found something wrong, or a run failed; 2 unusable input. Errors
-that a user can cause are printed as one message, never as a traceback.
+Exit codes: 0 done; 1 verification found something wrong, or a run failed; 2 unusable input; 70 a
+defect of this program. Errors that a user can cause are printed as one message without a traceback.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +25,20 @@ if TYPE_CHECKING:
     from reimpl.runner import RerunSummary
 
 QUICK = ("exact", "capacity", "update-rule")
+DEFECT = 70
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal cannot show is spelled out
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
-        return int(options.command(options))
+        code = int(options.command(options))
+        print(end="", flush=True)
+        return code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -40,10 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         from records.errors import FwpError
 
-        if not isinstance(error, FwpError):
-            raise
-        print(f"fwp: {error}", file=sys.stderr)
-        return 2
+        if isinstance(error, FwpError):
+            print(f"fwp: {error}", file=sys.stderr)
+            return 2
+        traceback.print_exc()
+        print("fwp: this is a defect of fwp itself; please report it", file=sys.stderr)
+        return DEFECT
 
 
 def all_(options: argparse.Namespace) -> int:
@@ -128,7 +138,7 @@ def query(options: argparse.Namespace) -> int:
         if options.output is None:
             raise QueryError("Parquet is binary: name a file with --output FILE.parquet")
         workspace.problems()
-        Index(workspace.home).export_parquet(options.sql, options.output)
+        Index(workspace.home).export_parquet(options.sql, options.output, timeout=options.timeout)
         return 0
     result = workspace.query(options.sql, timeout=options.timeout)
     _print_rows(result.columns, result.rows, options.format, options.output)

@@ -35,9 +35,9 @@ def write_report(workspace: Workspace, target: Path) -> Path:
     text = render(workspace)
     try:
         write_whole(target, text.encode())
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise WorkspaceError(
-            f"cannot write the report {target}: {error.strerror or error}. "
+            f"cannot write the report {target}: {error}. "
             "Name a file in an existing folder that you may write to."
         ) from error
     return target

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from provenance.match import Venue, same_title
+from provenance.names import share_an_author, split_authors
 from provenance.sources.pmlr import VolumeHeader, parse_volume_header
 from records.models import (
     Assertion,
@@ -40,14 +41,13 @@ class Store:
         """Sort records by type; of two with one id the later counts."""
         records = list(records)
         listings: dict[str, list[ListEntry]] = defaultdict(list)
-        for record in records:
-            if isinstance(record, ListEntry):
-                listings[record.evidence_id].append(record)
+        for entry in dict.fromkeys(r for r in records if isinstance(r, ListEntry)):
+            listings[entry.evidence_id].append(entry)
         return cls(
             papers={r.paper_id: r for r in records if isinstance(r, Paper)},
             evidence={r.evidence_id: r for r in records if isinstance(r, Evidence)},
             assertions=[r for r in records if isinstance(r, Assertion)],
-            citations=[r for r in records if isinstance(r, Citation)],
+            citations=list(dict.fromkeys(r for r in records if isinstance(r, Citation))),
             claims=[r for r in records if isinstance(r, Claim)],
             listings=listings,
         )
@@ -81,10 +81,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class ProceedingsEntry:
-    """A paper's entry in a proceedings volume, and the venue that the volume's header names."""
+    """An entry in a proceedings volume, and the venue that the volume's header names.
+
+    ``same_authors`` tells whether it shares an author with the paper; None where that is open.
+    """
 
     evidence: Evidence
     volume: str
+    authors: Sequence[str]
+    same_authors: bool | None
     header_evidence: Evidence | None
     venue: Venue | None
     header: str
@@ -114,13 +119,23 @@ class Case:
 
     @cached_property
     def titles(self) -> list[str]:
-        """The titles that any source asserts for the paper, and the one of its record."""
+        """The paper's titles: that of its record, and those that arXiv has had under its id.
+
+        What is only asserted is not among them, since it is what the rules are to judge.
+        """
         paper = self.store.papers.get(self.paper_id)
-        return list(dict.fromkeys([*self.values("title"), *([paper.title] if paper else [])]))
+        versions = [v for e in self.about("arxiv-versions") for v in e.facts.get("versions", [])]
+        had = [str(v["title"]) for v in versions if v.get("title")]
+        return list(dict.fromkeys([*([paper.title] if paper else []), *had]))
 
     def is_title(self, title: str) -> bool:
         """Tell whether this is one of the paper's titles."""
         return any(same_title(title, own) for own in self.titles)
+
+    def by_its_authors(self, listed: Sequence[str]) -> bool | None:
+        """Tell whether an author list shares one with those asserted; None if either is empty."""
+        asserted = [name for value in self.values("authors") for name in split_authors(value)[0]]
+        return share_an_author(asserted, listed) if asserted and listed else None
 
     def about(self, kind: str) -> list[Evidence]:
         """Return the evidence of a kind whose facts carry this paper's arXiv identifier."""
@@ -135,24 +150,29 @@ class Case:
         return [a.evidence_id for a in self.assertions if (a.field, a.value) == (field, value)]
 
     @cached_property
+    def namesakes(self) -> list[ProceedingsEntry]:
+        """The proceedings entries that carry one of the paper's titles, whoever wrote them."""
+        entries = self.store.of_kind("pmlr-entry")
+        return [self._entry(e) for e in entries if self.is_title(str(e.facts.get("title", "")))]
+
+    @cached_property
     def proceedings(self) -> list[ProceedingsEntry]:
-        """The proceedings entries that carry one of the paper's titles."""
-        entries = [
-            e
-            for e in self.store.of_kind("pmlr-entry")
-            if self.is_title(str(e.facts.get("title", "")))
-        ]
-        return [self._entry(e) for e in entries]
+        """The proceedings entries of the paper: its title, and no list of other authors."""
+        return [entry for entry in self.namesakes if entry.same_authors is not False]
 
     def _entry(self, evidence: Evidence) -> ProceedingsEntry:
         volume = str(evidence.facts.get("volume"))
         header_evidence, header = self.store.volume_headers.get(volume, (None, None))
+        authors = evidence.facts.get("authors", [])
+        listed = split_authors(authors)[0] if isinstance(authors, str) else list(map(str, authors))
         return ProceedingsEntry(
             evidence=evidence,
             volume=volume,
+            authors=listed,
+            same_authors=self.by_its_authors(listed),
             header_evidence=header_evidence,
             venue=header.venue if header else None,
-            header=header_evidence.facts["header"] if header_evidence else "",
+            header=str(header_evidence.facts["header"]) if header_evidence else "",
         )
 
     def check(self, rule: str, version: int, finding: Finding) -> Check:

@@ -22,6 +22,7 @@ class Rule:
 
 RULES = (
     Rule("volume-venue", 1, venue_checks.volume_venue),
+    Rule("namesake", 1, venue_checks.namesake),
     Rule("accepted-list", 1, venue_checks.accepted_list),
     Rule("unread-venue", 1, venue_checks.unread_venue),
     Rule("cited-field", 1, venue_checks.cited_field),
@@ -50,11 +51,23 @@ def check_paper(paper_id: str, store: Store) -> list[Check]:
     checks = [
         case.check(rule.name, rule.version, finding)
         for rule in RULES
-        for finding in rule.apply(case)
+        for finding in _findings(rule, case)
     ]
     statuses = derive_statuses(case.assertions, checks)
     declared = _declared_statuses(case, statuses)
     return _unique([*checks, *(case.check(*_DECLARED, finding) for finding in declared)])
+
+
+def _findings(rule: Rule, case: Case) -> list[Finding]:
+    """Return what a rule finds; evidence in a form that it cannot read makes it unavailable."""
+    try:
+        return list(rule.apply(case))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        reason = (
+            f"the rule could not read the evidence as it is written ({type(error).__name__}: "
+            f"{error!s:.100})"
+        )
+        return [Finding(rule.name, None, "unavailable", reason)]
 
 
 def check_records(records: Iterable[Record]) -> dict[str, list[Check]]:

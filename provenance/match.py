@@ -6,18 +6,24 @@ import difflib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 
 _NEW_ARXIV_ID = re.compile(r"^(\d{2})(\d{2})\.(\d{4,5})(v\d+)?$")
 _OLD_ARXIV_ID = re.compile(r"^[a-z-]+(?:\.[A-Z]{2})?/(\d{2})(\d{2})\d{3}(v\d+)?$")
+_VOLUME = re.compile(r"(?:PMLR\b)?[\s,]*(?:v(?:ol(?:ume)?)?\.?)?\s*(R?\d+)", re.I)
 _PROCEEDINGS = re.compile(
     r"^(?:proceedings of )?(?:the )?(?:\d+(?:st|nd|rd|th) )?(?:annual )?", re.I
 )
 
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i"})
+
+_GREEK = str.maketrans(
+    {chr(code): unicodedata.name(chr(code)).split()[-1].lower() for code in range(0x3B1, 0x3CA)}
+)
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,20 @@ class Month:
 
 @cache
 def fold(text: str) -> str:
-    """Return the text's letters and digits in lower case, without accents, as spaced words."""
+    """Return the text's letters and digits in lower case, without accents, as spaced words.
+
+    Greek letters are spelled out, whether they are written as such or as TeX commands; ``+`` and
+    ``#`` stay, as in C++ and C#.
+    """
     decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
     bare = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return " ".join(re.findall(r"[^\W_]+", bare))
+    return " ".join(re.findall(r"[^\W_]+|[+#]", bare.translate(_GREEK)))
 
 
 def same_title(one: str, other: str) -> bool:
     """Tell whether two titles are the same but for case, accents, punctuation and spacing."""
-    return fold(one).replace(" ", "") == fold(other).replace(" ", "")
+    folded = fold(one).replace(" ", "")
+    return folded == fold(other).replace(" ", "") if folded else one == other
 
 
 def nearest_title(title: str, candidates: Iterable[str]) -> tuple[str, float] | None:
@@ -75,30 +86,6 @@ def nearest_title(title: str, candidates: Iterable[str]) -> tuple[str, float] | 
     return best
 
 
-def same_authors(asserted: Sequence[str], listed: Sequence[str]) -> bool:
-    """Tell whether two author lists agree in length and order, name by name.
-
-    Case and accents do not count; a name may be a family name alone or have initials for given
-    names.
-    """
-    return len(asserted) == len(listed) and all(
-        same_name(one, other) for one, other in zip(asserted, listed, strict=True)
-    )
-
-
-def same_name(one: str, other: str) -> bool:
-    """Tell whether two names can be one person's: same family, no given name that differs.
-
-    Either may leave given names out or have initials for them.
-    """
-    *one_given, one_family = fold(one).split() or [""]
-    *other_given, other_family = fold(other).split() or [""]
-    return one_family == other_family and all(
-        a.startswith(b) if len(b) == 1 else a == b or (len(a) == 1 and b.startswith(a))
-        for a, b in zip(one_given, other_given, strict=False)
-    )
-
-
 def arxiv_month(arxiv_id: str) -> Month | None:
     """Return the month in which an arXiv identifier was given out; None for another kind of id.
 
@@ -113,8 +100,29 @@ def arxiv_month(arxiv_id: str) -> Month | None:
 
 
 def normal_pages(pages: str) -> str:
-    """Return a page range with one hyphen and no spaces: ``9355--9366`` becomes ``9355-9366``."""
-    return re.sub(r"\s*[-‐-―−]+\s*", "-", pages.strip())
+    """Return a page range in one form: ``pp. 9355--66`` becomes ``9355-9366``."""
+    bare = re.sub(r"^(?:pp?\.|pages?)\s*", "", pages.strip(), flags=re.I)
+    bare = re.sub(r"\s*[-‐-―−]+\s*", "-", bare)
+    match = re.fullmatch(r"(\d+)-(\d+)", bare)
+    if match and len(match[2]) < len(match[1]):
+        return f"{match[1]}-{match[1][: -len(match[2])]}{match[2]}"
+    return bare
+
+
+def volume_number(volume: str) -> str | None:
+    """Return the number of a PMLR volume however it is written ("PMLR 139", "v139"), or None."""
+    match = re.fullmatch(
+        r"(?:PMLR\b)?[\s,]*(?:v(?:ol(?:ume)?)?\.?)?\s*(R?\d+)", volume.strip(), re.I
+    )
+    return match[1] if match else None
+
+
+def parse_day(text: str) -> date | None:
+    """Parse a date written as 2021-02-22; None for any other form."""
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        return None
 
 
 @cache

@@ -8,7 +8,7 @@ from datetime import date
 
 from provenance.case import Case, Finding
 from provenance.formula import DimensionError, FormulaError, shape_of
-from provenance.match import Month, arxiv_month
+from provenance.match import Month, arxiv_month, parse_day
 from records.models import Citation, Evidence
 
 _COSTS = ("words_per_second", "tokens_per_second")
@@ -46,11 +46,8 @@ def _id_against_date(case: Case, identifier: str, posted: str) -> Iterator[Findi
 
 
 def _month_of(day: str) -> Month | None:
-    try:
-        parsed = date.fromisoformat(day)
-    except ValueError:
-        return None
-    return Month(parsed.year, parsed.month)
+    parsed = parse_day(day)
+    return Month(parsed.year, parsed.month) if parsed else None
 
 
 def _posting_year(case: Case, value: str, month: Month) -> Finding:
@@ -97,16 +94,19 @@ def version_dates(case: Case) -> Iterator[Finding]:
     for history in case.about("arxiv-versions"):
         first = [v for v in history.facts.get("versions", []) if v.get("version") == 1]
         for value in case.values("first posted") if first else []:
-            same = value == first[0]["posted"]
-            yield Finding(
-                "first posted",
-                value,
-                "confirmed" if same else "contradicted",
-                f"{history.source}: v1 was posted {first[0]['posted']}",
-                [history.evidence_id],
-                None if same else "wrong",
-                first[0]["posted"],
-            )
+            posted = parse_day(str(first[0].get("posted")))
+            yield _first_posted(value, posted, history)
+
+
+def _first_posted(value: str, posted: date | None, history: Evidence) -> Finding:
+    asserted, field, evidence = parse_day(value), "first posted", [history.evidence_id]
+    if asserted is None or posted is None:
+        reason = f"{history.source}: the dates could not be read as year-month-day"
+        return Finding(field, value, "unavailable", reason, evidence)
+    reason = f"{history.source}: v1 was posted {posted}"
+    if asserted == posted:
+        return Finding(field, value, "confirmed", reason, evidence, found=str(posted))
+    return Finding(field, value, "contradicted", reason, evidence, "wrong", str(posted))
 
 
 def citation_chronology(case: Case) -> Iterator[Finding]:
@@ -128,13 +128,14 @@ def _chronology(case: Case, link: Citation) -> Finding:
         return Finding(*pair, "unavailable", "no arXiv date for both papers", evidence)
     last, history = _last_version(case, link.citing_id)
     evidence += history
-    dates = f"the reference's identifier is of {cited}, the citing paper of {last or first}"
-    listed = case.store.papers.get(link.cited_id)
-    known_earlier = bool(listed and listed.year and listed.year < first.year)
-    if cited <= (last or first) or known_earlier:
+    until = last or first
+    dates = f"the reference's identifier is of {cited}, the citing paper of {until}"
+    paper = case.store.papers.get(link.cited_id)
+    year = paper.year if paper else None
+    if cited <= until or (year is not None and year < until.year):
         return Finding(*pair, "confirmed", f"possible: {dates}", evidence)
-    if last is None or cited == last.following():
-        reason = f"{dates}; what a later version of the citing paper cites was not looked up"
+    if last is None or year is None or year <= until.year:
+        reason = f"{dates}; it may have been out before, or a later version may cite it"
         return Finding(*pair, "unavailable", reason, evidence)
     return Finding(*pair, "contradicted", f"impossible: {dates}", evidence, "wrong")
 
@@ -146,7 +147,8 @@ def _arxiv_id(case: Case, paper_id: str) -> str:
 
 def _last_version(case: Case, paper_id: str) -> tuple[Month | None, list[str]]:
     for history in Case(paper_id, case.store).about("arxiv-versions"):
-        dates = [date.fromisoformat(v["posted"]) for v in history.facts.get("versions", [])]
+        days = [parse_day(str(v.get("posted"))) for v in history.facts.get("versions", [])]
+        dates = [day for day in days if day is not None]
         if dates:
             return Month(max(dates).year, max(dates).month), [history.evidence_id]
     return None, []
@@ -197,8 +199,10 @@ def _listed(case: Case, field: str, listed: int, source: Evidence) -> Iterator[F
 
 def _total(case: Case, field: str, listed: int, source: Evidence) -> Iterator[Finding]:
     for value in _stated(case, field, source):
-        total = int(value) if value.isdecimal() else -1
-        if total < listed:
+        if not (value.isdecimal() and len(value) < 10):
+            reason = "it could not be read as a number"
+            yield Finding(field, value, "unavailable", reason, [source.evidence_id])
+        elif int(value) < listed:
             reason = f"{value} are stated, yet {listed} are listed"
             yield Finding(
                 field, value, "contradicted", reason, [source.evidence_id], "wrong", str(listed)

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from records.exchange import printable
 from records.models import Check, Status
 
 if TYPE_CHECKING:
@@ -27,12 +28,20 @@ def reports_text(reports: Sequence[PaperReport], width: int = 100) -> str:
     A paper against which nothing was found is only counted where there are several.
     """
     shown = [r for r in reports if r.findings or len(reports) == 1]
-    parts = [f"{r.paper_id}  {r.title}\n\n{statuses_text(r.statuses, width)}" for r in shown]
+    parts = [
+        f"{_line(r.paper_id)}  {_line(r.title)}\n\n{statuses_text(r.statuses, width)}"
+        for r in shown
+    ]
     findings = [c for r in reports for c in r.findings]
     parts.append(findings_text(findings, width))
     parts.append(gaps_text([c for r in reports for c in r.unavailable], width))
     parts.append(_summary(reports))
     return "\n\n".join(parts)
+
+
+def _line(text: str) -> str:
+    """Return a text on one line, without what a terminal would obey."""
+    return printable(" ".join(text.split()))
 
 
 def statuses_text(statuses: Sequence[Status], width: int = 100) -> str:
@@ -41,14 +50,14 @@ def statuses_text(statuses: Sequence[Status], width: int = 100) -> str:
     for status in statuses:
         fields[status.field].append(status)
     return "\n".join(
-        "\n".join([field, *(_status_text(status, width) for status in group)])
+        "\n".join([_line(field), *(_status_text(status, width) for status in group)])
         for field, group in fields.items()
     )
 
 
 def _status_text(status: Status, width: int) -> str:
     grade = f"  [{status.grade}]" if status.grade else ""
-    head = f"  {_MARKS[status.status]} {status.status:<10}  {status.value}{grade}"
+    head = f"  {_MARKS[status.status]} {status.status:<10}  {_line(status.value)}{grade}"
     return f"{head}\n{_indented(status.reason, width, 16)}"
 
 
@@ -58,10 +67,9 @@ def findings_text(findings: Sequence[Check], width: int = 100) -> str:
         return "Findings: nothing speaks against what is recorded."
     lines = [f"Findings ({len(findings)})"]
     for check in findings:
-        value = f" = {check.value}" if check.value else ""
-        lines.append(
-            f"  {check.severity or check.outcome:<10}  {check.paper_id} {check.field}{value}"
-        )
+        value = f" = {_line(check.value)}" if check.value else ""
+        subject = _line(f"{check.paper_id} {check.field}")
+        lines.append(f"  {check.severity or check.outcome:<10}  {subject}{value}")
         lines.append(_indented(check.reason, width, 14))
         basis = ", ".join(check.evidence_ids) or "none"
         lines.append(_indented(f"evidence ({check.grade or 'no grade'}): {basis}", width, 14))
@@ -85,7 +93,7 @@ def gaps_text(unavailable: Sequence[Check], width: int = 100) -> str:
 
 def _indented(text: str, width: int, by: int) -> str:
     return textwrap.fill(
-        text, max(width, by + 40), initial_indent=" " * by, subsequent_indent=" " * by
+        _line(text), max(width, by + 40), initial_indent=" " * by, subsequent_indent=" " * by
     )
 
 

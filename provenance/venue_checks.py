@@ -12,17 +12,31 @@ from provenance.match import (
     normal_pages,
     ordinals,
     parse_venue,
-    same_authors,
     same_title,
     series_mentioned,
     venue_series,
+    volume_number,
 )
-from records.models import Assertion, Evidence, ListEntry
+from provenance.names import compare_authors
+from records.models import Assertion, Evidence, ListEntry, Outcome, Severity
 
 _NEARLY_THE_SAME = 0.85
 """Similarity from which two titles may be one, miscopied or shortened."""
 
-_ARXIV_FIELD = re.compile(r"\barxiv\b.*?\b(comment|journal[-_ ]?ref|doi)\b", re.I)
+_SINGLE = (
+    "title",
+    "authors",
+    "venue",
+    "year",
+    "volume",
+    "pages",
+    "doi",
+    "arxiv id",
+    "first posted",
+)
+"""Fields of which a paper has one value."""
+
+_ARXIV_FIELD = re.compile(r"\barxiv(?:'s)?\s+(comment|journal[-_ ]?ref|doi)\b", re.I)
 
 
 def volume_venue(case: Case) -> Iterator[Finding]:
@@ -48,7 +62,21 @@ def _compare_venue(value: str, asserted: str, entries: Sequence[ProceedingsEntry
     if found == asserted:
         return Finding("venue", value, "confirmed", reads, evidence, found=found)
     reason = f"{reads}, which is {found}"
+    if not any(entry.same_authors for entry in entries):
+        reason += "; whether that is this paper, its authors would tell, and they were not compared"
+        return Finding("venue", value, "unavailable", reason, evidence, found=found)
     return Finding("venue", value, "contradicted", reason, evidence, "wrong", found)
+
+
+def namesake(case: Case) -> Iterator[Finding]:
+    """An entry of the same title by other authors is another paper's, or the authors are wrong."""
+    for entry in case.namesakes:
+        if entry.same_authors is False:
+            reason = (
+                f"{entry.evidence.source} has a paper of this title by {'; '.join(entry.authors)}, "
+                "none of whom is asserted as an author of this one"
+            )
+            yield Finding("authors", None, "unavailable", reason, [entry.evidence.evidence_id])
 
 
 def _readings(count: int) -> str:
@@ -60,21 +88,19 @@ def accepted_list(case: Case) -> Iterator[Finding]:
     for value in case.values("venue"):
         asserted = parse_venue(value)
         for evidence in case.store.of_kind("accepted-list"):
-            if asserted is not None and evidence.facts.get("venue") == str(asserted):
+            listed = parse_venue(str(evidence.facts.get("venue", "")))
+            if asserted is not None and listed == asserted:
                 yield _look_up(case, value, evidence)
 
 
 def _look_up(case: Case, value: str, evidence: Evidence) -> Finding:
     entries = case.store.listings.get(evidence.evidence_id, [])
     ids = [evidence.evidence_id]
-    if len(entries) != evidence.facts.get("length"):
-        reason = (
-            f"{evidence.source}: {len(entries)} of {evidence.facts.get('length')} entries are in "
-            "the store, so absence would prove nothing"
-        )
+    if (gap := _gap(entries, evidence.facts.get("length"))) is not None:
+        reason = f"{evidence.source}: {gap}, so absence would prove nothing"
         return Finding("venue", value, "unavailable", reason, ids)
     for entry in entries:
-        if case.is_title(entry.title):
+        if case.is_title(entry.title) and case.by_its_authors(entry.authors) is not False:
             pages = f", pages {entry.pages}" if entry.pages else ""
             reason = f"on the list of {len(entries)} papers: {evidence.source}{pages}"
             return Finding("venue", value, "confirmed", reason, ids, found=entry.title)
@@ -86,6 +112,17 @@ def _look_up(case: Case, value: str, evidence: Evidence) -> Finding:
     if nearest:
         reason += f" (nearest title there: '{nearest}')"
     return Finding("venue", value, "absent", reason, ids, found=nearest)
+
+
+def _gap(entries: Sequence[ListEntry], length: object) -> str | None:
+    """Say what a list lacks to be whole: ``length`` distinct titles at the places 1 to length."""
+    if len(entries) != length:
+        return f"{len(entries)} of {length} entries are in the store"
+    if {e.position for e in entries} != set(range(1, len(entries) + 1)):
+        return "its places are not numbered through"
+    if len({fold(e.title) for e in entries}) < len(entries):
+        return "it has a title twice"
+    return None
 
 
 def _nearest(case: Case, entries: Sequence[ListEntry]) -> tuple[str, float]:
@@ -130,63 +167,92 @@ def cited_field(case: Case) -> Iterator[Finding]:
 
 
 def note_against_field(case: Case) -> Iterator[Finding]:
-    """One source should not give one field two values."""
+    """One source should not give two values for a field that has only one."""
     said: dict[tuple[str, str], list[Assertion]] = {}
     for assertion in case.assertions:
-        said.setdefault((assertion.field, assertion.evidence_id), []).append(assertion)
+        if assertion.field in _SINGLE:
+            said.setdefault((assertion.field, assertion.evidence_id), []).append(assertion)
     for (field, evidence_id), assertions in said.items():
-        if len({fold(a.value) for a in assertions}) > 1:
+        if len({_normal(field, a.value) for a in assertions}) > 1:
             texts = [a.value + (f" (per {a.basis})" if a.basis else "") for a in assertions]
             both = " and ".join(dict.fromkeys(texts))
             reason = f"{case.store.evidence[evidence_id].source} contradicts itself: it says {both}"
             yield Finding(field, None, "contradicted", reason, [evidence_id], "wrong")
 
 
+def _normal(field: str, value: str) -> str:
+    """Return a form in which equal values are equal, however they are written."""
+    if field == "venue":
+        return str(parse_venue(value) or fold(value))
+    if field == "pages":
+        return normal_pages(value)
+    if field == "volume":
+        return volume_number(value) or fold(value)
+    return fold(value)
+
+
 def bibliographic_fields(case: Case) -> Iterator[Finding]:
-    """Volume, pages, authors and year against the paper's entries in the proceedings."""
-    for field, found, evidence in _proceedings_facts(case):
+    """Volume, pages, authors and year against the paper's entries in the proceedings.
+
+    An entry that is not known to share an author with the paper can confirm and not contradict.
+    """
+    for field in ("volume", "pages", "year", "authors"):
         for value in case.values(field):
-            same = _same_value(field, value, found)
-            reason = f"the proceedings have {found} ({_readings(len(evidence))})"
-            if same and field == "authors" and fold(value) == fold(found) and value != found:
-                reason += ", the same but for accents"
-            yield Finding(
-                field,
-                value,
-                "confirmed" if same else "contradicted",
-                reason,
-                evidence,
-                None if same else "wrong",
-                found,
-            )
+            yield from _against_entries(case, field, value)
 
 
-def _proceedings_facts(case: Case) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each field and value that entries carry, with the evidence that carries it."""
-    carried: dict[tuple[str, str], list[str]] = {}
+def _against_entries(case: Case, field: str, value: str) -> Iterator[Finding]:
+    """Yield one finding for each outcome, with the entries that lead to it."""
+    groups: dict[Outcome, list[ProceedingsEntry]] = {}
     for entry in case.proceedings:
-        facts = entry.evidence.facts
-        values = {"volume": f"PMLR {entry.volume}"}
-        if "pages" in facts:
-            values["pages"] = normal_pages(str(facts["pages"]))
-        if "authors" in facts:
-            values["authors"] = "; ".join(str(name) for name in facts["authors"])
-        if entry.venue is not None:
-            values["year"] = str(entry.venue.year)
-        for item in values.items():
-            carried.setdefault(item, []).append(entry.evidence.evidence_id)
-    for (field, value), evidence in carried.items():
-        yield field, value, evidence
+        outcome = _entry_outcome(field, value, entry)
+        if outcome is not None:
+            groups.setdefault(outcome, []).append(entry)
+    for outcome, entries in groups.items():
+        found = " or ".join(dict.fromkeys(_entry_value(field, entry) for entry in entries))
+        evidence = [e.evidence.evidence_id for e in entries]
+        if field == "year":
+            evidence += [e.header_evidence.evidence_id for e in entries if e.header_evidence]
+        reason = f"the proceedings have {found} ({_readings(len(entries))})"
+        if outcome == "unavailable":
+            reason += "; whether that is the same could not be told"
+        severity: Severity | None = "wrong" if outcome == "contradicted" else None
+        yield Finding(field, value, outcome, reason, evidence, severity, found)
 
 
-def _same_value(field: str, asserted: str, found: str) -> bool:
+def _entry_value(field: str, entry: ProceedingsEntry) -> str:
+    """Return what an entry has for a field; '' for nothing."""
+    facts = entry.evidence.facts
+    if field == "volume":
+        return f"PMLR {entry.volume}"
+    if field == "pages":
+        return normal_pages(str(facts.get("pages", "")))
     if field == "authors":
-        return same_authors(_names(asserted), _names(found))
-    return (normal_pages(asserted) if field == "pages" else asserted) == found
+        return "; ".join(entry.authors)
+    return " or ".join(_years(entry))
 
 
-def _names(authors: str) -> list[str]:
-    return [name.strip() for name in authors.split(";")]
+def _years(entry: ProceedingsEntry) -> list[str]:
+    """Return the year of the conference and that of the entry, which can be a later one."""
+    conference = [str(entry.venue.year)] if entry.venue else []
+    own = [str(entry.evidence.facts["year"])] if "year" in entry.evidence.facts else []
+    return list(dict.fromkeys([*conference, *own]))
+
+
+def _entry_outcome(field: str, value: str, entry: ProceedingsEntry) -> Outcome | None:
+    """Return how an entry bears on a value; None where it has nothing for the field."""
+    if not _entry_value(field, entry):
+        return None
+    if field == "authors":
+        found = compare_authors(value, entry.authors)
+    elif field == "year":
+        found = "same" if value.strip() in _years(entry) else "different"
+    else:
+        same = _normal(field, value) == _normal(field, _entry_value(field, entry))
+        found = "same" if same else "different"
+    if found == "same":
+        return "confirmed"
+    return "contradicted" if found == "different" and entry.same_authors else "unavailable"
 
 
 def title_versions(case: Case) -> Iterator[Finding]:
@@ -225,23 +291,30 @@ def _title_finding(
 
 
 def listed_title(case: Case) -> Iterator[Finding]:
-    """A title that stands on a proceedings list, or in an entry, is a title that was published."""
+    """A title that the proceedings have for a paper of the same authors is the paper's title."""
     for value in case.values("title"):
-        lists = [e for e in case.store.of_kind("accepted-list") if _lists(case, e, value)]
-        entries = [
-            entry.evidence
-            for entry in case.proceedings
+        found = [
+            (evidence, case.by_its_authors(entry.authors))
+            for evidence in case.store.of_kind("accepted-list")
+            for entry in case.store.listings.get(evidence.evidence_id, [])
+            if same_title(entry.title, value)
+        ]
+        found += [
+            (entry.evidence, entry.same_authors)
+            for entry in case.namesakes
             if same_title(str(entry.evidence.facts["title"]), value)
         ]
-        if lists or entries:
-            reason = "stands in " + ", ".join(e.source for e in [*lists, *entries])
-            evidence = [e.evidence_id for e in [*lists, *entries]]
-            yield Finding("title", value, "confirmed", reason, evidence)
+        if ours := [e for e, same in found if same]:
+            yield _listed(value, ours, "confirmed")
+        if unknown := [e for e, same in found if same is None]:
+            yield _listed(value, unknown, "unavailable")
 
 
-def _lists(case: Case, evidence: Evidence, title: str) -> bool:
-    entries = case.store.listings.get(evidence.evidence_id, [])
-    return any(same_title(entry.title, title) for entry in entries)
+def _listed(value: str, evidence: Sequence[Evidence], outcome: Outcome) -> Finding:
+    reason = "stands in " + ", ".join(e.source for e in evidence)
+    if outcome == "unavailable":
+        reason += "; whether that is this paper, its authors would tell, and none are asserted"
+    return Finding("title", value, outcome, reason, [e.evidence_id for e in evidence])
 
 
 def volume_statement(case: Case) -> Iterator[Finding]:
@@ -272,26 +345,38 @@ def _edition(case: Case, volume: Evidence) -> Evidence | None:
 def _compare_statement(
     field: str, statement: str, volume: Evidence, edition: Evidence | None
 ) -> Finding:
-    conference = str(volume.facts["conference"])
-    found = f"{conference} {volume.facts['year']}"
-    evidence = [volume.evidence_id]
-    wrong = [
-        f"nothing to do with {s.upper()}"
-        for s in series_mentioned(statement)
-        if s != venue_series(conference)
-    ]
-    if edition is not None:
-        number = edition.facts["edition"]
-        found += f", the {_ordinal(number)} of its series"
-        evidence.append(edition.evidence_id)
-        wrong += [f"not the {_ordinal(n)}" for n in ordinals(statement) if n != number]
-    elif ordinals(statement) and not wrong:
-        reason = f"it is {found}; which ordinal that has was not read"
-        return Finding(field, statement, "unavailable", reason, evidence, found=found)
-    if not wrong:
-        return Finding(field, statement, "confirmed", f"it is {found}", evidence, found=found)
-    reason = f"it is {found} ({', '.join(wrong)})"
-    return Finding(field, statement, "contradicted", reason, evidence, "wrong", found)
+    conference, year = str(volume.facts["conference"]), str(volume.facts["year"])
+    evidence = [volume.evidence_id, *([edition.evidence_id] if edition else [])]
+    number = edition.facts["edition"] if edition else None
+    found = f"{conference} {year}" + (f", the {_ordinal(number)} of its series" if number else "")
+    wrong = _wrong_parts(statement, venue_series(conference), year, number)
+    if wrong:
+        reason = f"it is {found} ({', '.join(wrong)})"
+        return Finding(field, statement, "contradicted", reason, evidence, "wrong", found)
+    named = venue_series(conference) in series_mentioned(statement)
+    open_ordinal = number is None and ordinals(statement)
+    outcome: Outcome = "confirmed" if named and not open_ordinal else "unavailable"
+    reason = f"it is {found}" + (
+        "" if outcome == "confirmed" else "; the statement was not decided"
+    )
+    return Finding(field, statement, outcome, reason, evidence, found=found)
+
+
+def _wrong_parts(statement: str, series: str | None, year: str, number: int | None) -> list[str]:
+    """Return what a statement says of a volume that is not so.
+
+    Where it names the right series, year or ordinal too, another one beside it decides nothing.
+    """
+    named, counted = series_mentioned(statement), ordinals(statement)
+    years = re.findall(r"\b(?:19|20)\d\d\b", statement)
+    wrong = []
+    if number is not None and counted and number not in counted:
+        wrong.append(f"not the {_ordinal(counted[0])}")
+    if named and series not in named:
+        wrong.append(f"not {named[0].upper()}")
+    if years and year not in years:
+        wrong.append(f"not {years[0]}")
+    return wrong
 
 
 def _ordinal(number: int) -> str:

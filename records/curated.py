@@ -29,6 +29,7 @@ from records.errors import DataError
 from records.ledger import RECORD_TYPES, first_error, from_line
 from records.models import Assertion, Check, Citation, Claim, Evidence, ListEntry, Paper, Record
 
+_TYPES = {name: model for name, model in RECORD_TYPES.items() if model is not Check}
 SHIPPED = Path(__file__).parent / "data"
 
 
@@ -76,7 +77,7 @@ def require_known_references(records: Iterable[Record], known: Iterable[Record] 
                 )
 
 
-def require_no_conflict(records: Iterable[Record], others: Iterable[Record]) -> None:
+def require_no_conflict(records: Sequence[Record], others: Sequence[Record]) -> None:
     """Raise DataError where a record has the id of one that says something else."""
     known = {(type(r), _identity(r)): r for r in others if _identity(r)}
     for record in records:
@@ -85,6 +86,12 @@ def require_no_conflict(records: Iterable[Record], others: Iterable[Record]) -> 
             raise DataError(
                 f"{type(record).__name__} {_identity(record)} is in the store already and says "
                 "something else there; give yours an id of its own"
+            )
+    own = {r.evidence_id for r in records if isinstance(r, Evidence)}
+    for record in records:
+        if isinstance(record, ListEntry) and record.evidence_id not in own and record not in others:
+            raise DataError(
+                f"ListEntry {_identity(record)} would add to a list that the store holds already"
             )
 
 
@@ -139,17 +146,17 @@ def _load_toml(path: Path) -> Iterator[Record]:
     text = _read(path)
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid TOML: {error}") from error
     for name, bodies in tables.items():
-        if name not in RECORD_TYPES or not isinstance(bodies, list):
+        if name not in _TYPES or not isinstance(bodies, list):
             raise DataError(
                 f"{path}, line {_toml_line(text, name, 0)}: [[{name}]] is no record type; "
-                f"known: {', '.join(RECORD_TYPES)}"
+                f"known: {', '.join(_TYPES)}"
             )
         for number, body in enumerate(bodies):
             try:
-                yield RECORD_TYPES[name].model_validate(body)
+                yield _TYPES[name].model_validate(body)
             except ValueError as error:
                 line = _toml_line(text, name, number)
                 raise DataError(
@@ -167,14 +174,17 @@ def _toml_line(text: str, name: str, number: int) -> int:
 
 def _load_csv(path: Path) -> Iterator[Record]:
     name = path.stem.split("-")[0]
-    if name not in RECORD_TYPES:
+    if name not in _TYPES:
         raise DataError(
             f"{path}: a CSV file is named after its record type (such as claim-tables.csv); "
-            f"{name!r} is none of {', '.join(RECORD_TYPES)}"
+            f"{name!r} is none of {', '.join(_TYPES)}"
         )
-    model = RECORD_TYPES[name]
+    model = _TYPES[name]
     reader = csv.DictReader(io.StringIO(_read(path), newline=""), strict=True)
     try:
+        twice = [c for c in reader.fieldnames or [] if (reader.fieldnames or []).count(c) > 1]
+        if twice:
+            raise ValueError(f"the column {twice[0]!r} is there twice")
         for row in reader:
             yield model.model_validate(_from_row(model, row))
     except (ValueError, csv.Error) as error:
@@ -190,7 +200,10 @@ def _from_row(model: type[Record], row: dict[str, str | None]) -> dict[str, Any]
         if cell == "":
             continue
         if key:
-            body.setdefault(field, {})[key] = _literal(cell)
+            mapping = body.setdefault(field, {})
+            if not isinstance(mapping, dict):
+                raise ValueError(f"the columns {field!r} and {column!r} exclude each other")
+            mapping[key] = _literal(cell)
         elif (
             field in model.model_fields
             and get_origin(model.model_fields[field].annotation) is tuple
@@ -214,8 +227,11 @@ def _load_jsonl(path: Path) -> Iterator[Record]:
         if not line.strip():
             continue
         try:
-            yield from_line(line)
-        except ValueError as error:
+            record = from_line(line)
+            if type(record) not in _TYPES.values():
+                raise ValueError("findings are made by fwp verify and cannot be brought in")
+            yield record
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}, line {number}: {first_error(error)}") from error
 
 

@@ -42,11 +42,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
     from rich.table import Table
     from rich.text import Text
 
-    width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+    at_terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size((120, 24)).columns if at_terminal else 120
     drawn = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
-        drawn.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(
+            Text(printable(column)), justify="right" if numeric else "left", overflow="fold"
+        )
     for row in rows:
         drawn.add_row(*(Text(_shown(value)) for value in row))
     console = Console(file=io.StringIO(), width=max(width, 40), color_system=None)
@@ -54,6 +57,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
     output = console.file
     assert isinstance(output, io.StringIO)
     return "\n".join(line.rstrip() for line in output.getvalue().rstrip().split("\n"))
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters, line breaks apart, a terminal shows and not obeys."""
+    return "".join(c if c == "\n" or c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def number(value: float | None) -> str:
@@ -83,9 +91,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return number(value)
-    return _cell(value)
+    return number(value) if isinstance(value, float) else printable(_cell(value))
 
 
 def _cell(value: Any) -> str:
@@ -99,4 +105,6 @@ def _cell(value: Any) -> str:
 def _json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, dict):
+        return {str(key): _json(item) for key, item in value.items()}
     return [_json(item) for item in value] if isinstance(value, list | tuple) else value

@@ -8,7 +8,9 @@ the old one: a reader in another process goes on with the file that it has.
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import math
 import shutil
 import tempfile
 import threading
@@ -53,10 +55,14 @@ _SEALED = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
+    "temp_directory": "",
     "memory_limit": "2GB",
     "lock_configuration": "true",
 }
 _READING = {"SELECT", "EXPLAIN"}
+_DAMAGE = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
+_MOST_ROWS = 2_000_000
+_PART = 10_000
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ class Index:
 
     def fingerprint(self) -> str:
         """Return a digest of everything that the index depends on."""
-        return digest([self.ledger.names(), _code()])
+        return digest([self.ledger.state(), _code()])
 
     def query(self, sql: str, *, timeout: float = 60.0, limit: int | None = None) -> Result:
         """Answer one read-only statement.
@@ -137,19 +143,12 @@ class Index:
             QueryError: not one statement, not a reading one, wrong (with DuckDB's message), or
                 stopped at the time limit.
         """
-        with _open_sealed(self.path) as connection:
-            _require_one_reading_statement(connection, sql)
-            with _interrupted_after(connection, timeout) as expired:
-                try:
-                    cursor = connection.execute(sql)
-                    rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
-                except duckdb.Error as error:
-                    if expired.is_set():
-                        raise QueryError(
-                            f"the statement was stopped after {timeout:g} s; ask for less"
-                        ) from error
-                    raise QueryError(str(error)) from error
+        with self._asked(sql, timeout) as (connection, expired):
+            cursor = connection.execute(sql)
+            rows = _fetch(cursor, _MOST_ROWS if limit is None else limit + 1, expired, timeout)
             described = cursor.description or []
+        if limit is None and len(rows) == _MOST_ROWS:
+            raise QueryError(f"the answer has {_MOST_ROWS:,} rows or more; ask for less with LIMIT")
         kept = rows if limit is None else rows[:limit]
         return Result(
             columns=_unique([column[0] for column in described]),
@@ -158,14 +157,44 @@ class Index:
             truncated=len(rows) > len(kept),
         )
 
-    def export_parquet(self, sql: str, target: Path) -> None:
+    @contextmanager
+    def _asked(
+        self, sql: str, timeout: float
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, threading.Event]]:
+        """Open the index for one statement; what DuckDB has against it becomes an error of ours."""
+        if not (math.isfinite(timeout) and timeout > 0):
+            raise QueryError(f"the time limit is a number of seconds above 0, not {timeout}")
+        with _open_sealed(self.path) as connection:
+            _require_one_reading_statement(connection, sql)
+            with _interrupted_after(connection, timeout) as expired:
+                try:
+                    yield connection, expired
+                except _DAMAGE as error:
+                    self.path.unlink(missing_ok=True)
+                    raise StoreIndexError(
+                        f"the index {self.path} is damaged and was removed; the next command "
+                        f"rebuilds it: {error}"
+                    ) from error
+                except duckdb.Error as error:
+                    if expired.is_set():
+                        raise _stopped(timeout) from error
+                    raise QueryError(str(error)) from error
+
+    def export_parquet(self, sql: str, target: Path, *, timeout: float = 60.0) -> None:
         """Write the rows of one read-only statement to a Parquet file, complete or not at all."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         buffer = io.BytesIO()
-        self.query(sql).frame().to_parquet(buffer, index=False)
         try:
+            with self._asked(sql, timeout) as (connection, _):
+                table = connection.sql(sql).to_arrow_table()
+            pq.write_table(table.rename_columns(list(_unique(table.column_names))), buffer)
             write_whole(target, buffer.getvalue())
-        except OSError as error:
-            raise QueryError(f"cannot write {target}: {error.strerror or error}") from error
+        except pa.ArrowException as error:
+            raise QueryError(f"the rows do not fit into Parquet: {error}") from error
+        except (OSError, ValueError) as error:
+            raise QueryError(f"cannot write {target}: {error}") from error
 
     def _stored(self, key: str) -> str | None:
         try:
@@ -189,6 +218,10 @@ class Index:
             return self._stored_problems()
         corrupt = self.path.exists() and self._stored("fingerprint") is None
         contents = self.ledger.read()
+        for left in self.home.glob(
+            ".index-*"
+        ):  # of a process that was killed; this one has the lock
+            shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=".index-", dir=self.home))
         try:
             build(folder / "index.duckdb", contents, fingerprint)
@@ -229,19 +262,21 @@ def build(path: Path, contents: Contents, fingerprint: str) -> None:
 def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
     assertions = _latest(records, Assertion, "assertion_id")
     claims = _latest(records, Claim, "claim_id")
-    checks = [r for r in records if isinstance(r, Check)]
+    papers = _latest(records, Paper, "paper_id")
+    known = {paper.paper_id for paper in papers}
+    checks = [r for r in records if isinstance(r, Check) and r.paper_id in known]
     runs = _latest(records, Run, "run_id")
     by_id = {claim.claim_id: claim for claim in claims}
     measured = measurements(runs)
     return {
-        "papers": _rows(_latest(records, Paper, "paper_id")),
+        "papers": _rows(papers),
         "evidence": _rows(_latest(records, Evidence, "evidence_id")),
-        "listings": _rows([r for r in records if isinstance(r, ListEntry)]),
+        "listings": _rows(_distinct(records, ListEntry)),
         "assertions": _rows(assertions),
         "checks": [
             {"check_id": c.check_id, **row} for c, row in zip(checks, _rows(checks), strict=True)
         ],
-        "citations": _rows([r for r in records if isinstance(r, Citation)]),
+        "citations": _rows(_distinct(records, Citation)),
         "claims": _numbered(_rows(claims)),
         "runs": [
             {**r.model_dump(mode="json", exclude={"metrics"}), "signature": r.signature}
@@ -255,6 +290,10 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
 
 def _latest(records: Sequence[Record], model: type[R], key: str) -> list[R]:
     return list({getattr(r, key): r for r in records if isinstance(r, model)}.values())
+
+
+def _distinct(records: Sequence[Record], model: type[R]) -> list[R]:
+    return list(dict.fromkeys(r for r in records if isinstance(r, model)))
 
 
 def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -291,7 +330,7 @@ def _open_sealed(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def _require_one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:
         statements = connection.extract_statements(sql)
-    except duckdb.Error as error:
+    except (duckdb.Error, TypeError, UnicodeError) as error:
         raise QueryError(str(error)) from error
     if len(statements) != 1:
         raise QueryError(f"give one statement; this is {len(statements)}")
@@ -324,9 +363,25 @@ def _interrupted_after(
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
     """Return the column names with repeated ones numbered, as frames need them distinct."""
-    seen: dict[str, int] = {}
-    unique = []
+    unique: list[str] = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        candidates = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(2)))
+        taken = {*unique, *(other for other in names if other != name)}
+        unique.append(next(c for c in candidates if c not in taken))
     return tuple(unique)
+
+
+def _fetch(
+    cursor: duckdb.DuckDBPyConnection, most: int, expired: threading.Event, timeout: float
+) -> list[tuple[Any, ...]]:
+    """Return at most ``most`` rows, taken in parts so that the time limit is heeded."""
+    rows: list[tuple[Any, ...]] = []
+    while len(rows) < most and (part := cursor.fetchmany(min(_PART, most - len(rows)))):
+        rows += part
+        if expired.is_set():
+            raise _stopped(timeout)
+    return rows
+
+
+def _stopped(timeout: float) -> QueryError:
+    return QueryError(f"the statement was stopped after {timeout:g} s; ask for less")

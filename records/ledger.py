@@ -95,7 +95,7 @@ def from_line(line: str) -> Record:
     if not isinstance(body, dict):
         raise ValueError("not a JSON object")
     name = body.pop("type", None)
-    if name not in RECORD_TYPES:
+    if not isinstance(name, str) or name not in RECORD_TYPES:
         raise ValueError(f"field 'type' is {name!r}; known: {', '.join(RECORD_TYPES)}")
     return RECORD_TYPES[name].model_validate(body)
 
@@ -135,7 +135,8 @@ class Ledger:
 
         Names sort by the time of writing.
         """
-        return max((n for n in self.names() if _slug_of(n).startswith(_slug(origins))), default="")
+        prefix = re.sub(r"[^A-Za-z0-9_.+]", "_", origins)
+        return max((n for n in self.names() if _slug_of(n).startswith(prefix)), default="")
 
     def append(
         self, origin: str, records: Sequence[Record], *, repeat: bool = False
@@ -148,12 +149,13 @@ class Ledger:
             WorkspaceError: the folder cannot be written; nothing is left behind.
         """
         content = _serialise(origin, records)
-        sha = hashlib.sha256(content).hexdigest()[:16]
-        suffix = f"-{_slug(origin)}-{sha}.jsonl"
-        same_origin = [n for n in self.names() if _slug_of(n) == _slug(origin)]
-        if same_origin and same_origin[-1].endswith(suffix) and not repeat:
+        slug = _slug(origin)
+        own = [name for name in self.names() if _slug_of(name) == slug]
+        if own and not repeat and self._holds(own[-1], content):
             return None
-        path = self.folder / f"{time.time_ns():020d}{suffix}"
+        # a clock that was set back must not put the new batch before the one that it replaces
+        when = max([time.time_ns(), *(int(name[:20]) + 1 for name in own)])
+        path = self.folder / f"{when:020d}-{slug}-{hashlib.sha256(content).hexdigest()[:16]}.jsonl"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
@@ -163,6 +165,23 @@ class Ledger:
                 "Choose a folder that you may write to, with --home or FWP_HOME."
             ) from error
         return path
+
+    def _holds(self, name: str, content: bytes) -> bool:
+        try:
+            return (self.folder / name).read_bytes() == content
+        except OSError:
+            return False
+
+    def state(self) -> list[tuple[str, int, int]]:
+        """Return name, size and time of change of every batch: equal states, equal contents."""
+        found = []
+        for name in self.names():
+            try:
+                stat = (self.folder / name).stat()
+            except OSError:
+                continue
+            found.append((name, stat.st_size, stat.st_mtime_ns))
+        return found
 
     def read(self) -> Contents:
         """Read every batch. Damaged ones are named in ``problems``."""
@@ -196,7 +215,12 @@ def _serialise(origin: str, records: Iterable[Record]) -> bytes:
 
 
 def _slug(origin: str) -> str:
-    return re.sub(r"[^\w.+]", "_", origin)
+    """Return the part of a file name that stands for an origin; different ones, different parts."""
+    plain = re.sub(r"[^A-Za-z0-9_.+]", "_", origin)
+    family, _, rest = origin.partition("/")
+    if plain == f"{family}_{rest}" and len(plain) <= 80:
+        return plain
+    return f"{plain[:60]}.{hashlib.sha256(origin.encode()).hexdigest()[:10]}"
 
 
 def _slug_of(name: str) -> str:
@@ -211,7 +235,11 @@ def _parse(name: str, content: bytes) -> Batch:
         raise DataError(
             f"ledger batch {name} is damaged (its content does not match its name); left out"
         )
-    header, *lines = content.decode().rstrip("\n").split("\n")
+    try:
+        header, *lines = content.decode().rstrip("\n").split("\n")
+        origin = str(json.loads(header)["origin"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"ledger batch {name} has no readable header; left out") from error
     records = []
     for number, line in enumerate(lines, start=2):
         try:
@@ -221,7 +249,7 @@ def _parse(name: str, content: bytes) -> Batch:
                 f"ledger batch {name}, line {number}: {first_error(error)}; the batch was left out"
             ) from error
     created = datetime.fromtimestamp(int(match["time"]) / 1e9, tz=UTC)
-    return Batch(name, json.loads(header)["origin"], created, tuple(records))
+    return Batch(name, origin, created, tuple(records))
 
 
 def _is_alive(pid: int) -> bool:

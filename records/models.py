@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 Grade = Literal["captured", "transcribed"]
 Authority = Literal[
@@ -49,7 +49,7 @@ class Paper(Record):
     says which source that is.
     """
 
-    paper_id: str = Field(min_length=1)
+    paper_id: str = Field(min_length=1, max_length=200)
     title: str = Field(min_length=1)
     year: int | None = Field(default=None, ge=1600, le=2200)
     arxiv_id: str | None = None
@@ -92,7 +92,7 @@ class ListEntry(Record):
     """
 
     evidence_id: str
-    position: int = Field(ge=1)
+    position: int = Field(ge=1, lt=2**31)
     title: str = Field(min_length=1)
     authors: tuple[str, ...] = ()
     pages: str | None = None
@@ -150,7 +150,7 @@ class Citation(Record):
     citing_id: str
     cited_id: str
     evidence_id: str
-    position: int | None = Field(default=None, ge=1)
+    position: int | None = Field(default=None, ge=1, lt=2**31)
 
 
 class Tolerance(Record):
@@ -211,7 +211,7 @@ class Metric(Record):
     claim_id: str | None = None
     scale: Scale = "paper"
     replay: bool = False
-    step: int | None = None
+    step: int | None = Field(default=None, ge=0, lt=2**63)
 
 
 class Run(Record):
@@ -220,11 +220,11 @@ class Run(Record):
     run_id: str = Field(min_length=1)
     experiment: str = Field(min_length=1)
     config: dict[str, Any]
-    seed: int
+    seed: int = Field(ge=-(2**63), lt=2**63)
     code_version: str
     environment: dict[str, str]
-    started: datetime
-    finished: datetime
+    started: AwareDatetime
+    finished: AwareDatetime
     metrics: tuple[Metric, ...]
 
     @property

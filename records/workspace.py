@@ -65,6 +65,7 @@ def open_workspace(home: Path) -> Workspace:
         WorkspaceError: the folder cannot be created, read or written.
         DataError: the shipped data are damaged.
     """
+    home = home.resolve()
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -101,7 +102,7 @@ def import_folder(workspace: Workspace, folder: Path) -> int:
     origin = f"import/{place.name}-{digest(str(place))[:8]}"
     batches = Ledger(workspace.home).read().current_batches()
     others = [r for batch in batches if batch.origin != origin for r in batch.records]
-    require_known_references(records, known=others)
+    require_known_references([*records, *others])
     require_no_conflict(records, others)
     return len(records) if Ledger(workspace.home).append(origin, records) else 0
 

@@ -1,1 +1,1 @@
-"""The paper, re-implemented: feature maps, update rules, experiments."""
+"""Feature maps, update rules, models, and the experiments that measure the paper's claims."""

@@ -20,7 +20,7 @@ class UnusableCheckpoint(Exception):
 def save(folder: Path, identity: str, state: dict[str, Any]) -> None:
     """Write ``state`` (tensors, numbers, strings, lists, dicts) for the run ``identity``.
 
-    The file is written beside and renamed, so a reader finds the old one or the new one.
+    A reader finds the previous file or the new one, never a part of it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f"{NAME}.{os.getpid()}.tmp"

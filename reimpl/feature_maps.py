@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,12 @@ from records.errors import ConfigError
 
 
 class FeatureMap(nn.Module):
-    """φ: ``[..., d_key]`` to ``[..., d_dot(d_key)]``."""
+    """φ: ``[..., d_key]`` to ``[..., d_dot(d_key)]``.
+
+    ``signed`` tells whether features can be negative, so that their sum is no normaliser.
+    """
+
+    signed: ClassVar[bool] = False
 
     @abstractmethod
     def d_dot(self, d_key: int) -> int:
@@ -47,6 +53,8 @@ class Elu1(FeatureMap):
 
 class Tanh(FeatureMap):
     """φ(x) = tanh(x), as the fast weight memory uses it; signed, so it cannot be sum-normalised."""
+
+    signed = True
 
     def d_dot(self, d_key: int) -> int:
         """Return ``d_key``: the map keeps the dimension."""
@@ -89,7 +97,8 @@ class Dpfp(FeatureMap):
 class Favor(FeatureMap):
     """FAVOR+ (Choromanski et al. 2021), Eq. 31-32, with m orthogonal random features.
 
-    Each block of d_key rows of R is orthogonal, and each row has the length of a Gaussian vector.
+    Each block of d_key rows of R is orthogonal, and each single row is a Gaussian vector up to its
+    sign, which [exp(Rx); exp(−Rx)] does not see: φ(x)·φ(y) has the mean exp(x·y).
     Features are drawn at the first call, in float64 on the CPU from ``generator`` (torch's global
     one where None), so that a seed means the same features on every device; ``redraw`` draws anew.
     """
@@ -109,22 +118,25 @@ class Favor(FeatureMap):
         return 2 * self.m
 
     def redraw(self, d_key: int) -> None:
-        """Draw the m × d_key matrix R."""
+        """Draw the m × d_key matrix R.
+
+        Directions are the columns of Q of a Gaussian's QR factorisation; their lengths are the
+        norms of its columns, which belong to the triangular factor and so do not depend on Q.
+        """
         blocks = -(-self.m // d_key)
         gauss = torch.randn(
             blocks, d_key, d_key, generator=self.generator, dtype=torch.float64, device="cpu"
         )
         directions = torch.linalg.qr(gauss).Q
-        lengths = gauss.norm(dim=-1, keepdim=True)
-        self.R = (directions.mT * lengths).reshape(-1, d_key)[: self.m]
+        lengths = gauss.norm(dim=-2, keepdim=True)
+        self.R = (directions * lengths).mT.reshape(-1, d_key)[: self.m]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[..., d_key]`` to ``[..., 2 m]``: [exp(Rx); exp(−Rx)] exp(−‖x‖²/2) / √(2m)."""
         if self.R is None or self.R.shape[1] != x.shape[-1]:
             self.redraw(x.shape[-1])
         assert self.R is not None
-        self.R = self.R.to(x)
-        u = x @ self.R.T
+        u = x @ self.R.to(x).T
         shift = (x.square().sum(-1, keepdim=True) + math.log(2 * self.m)) / 2
         return torch.cat([torch.exp(u - shift), torch.exp(-u - shift)], dim=-1)
 

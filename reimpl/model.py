@@ -49,7 +49,7 @@ class ModelConfig(BaseModel):
     cutoffs: tuple[int, ...] = (20_000, 40_000, 200_000)
 
     @model_validator(mode="after")
-    def _cutoffs_ascend(self) -> ModelConfig:
+    def _fits(self) -> ModelConfig:
         ends = (0, *self.cutoffs, self.vocabulary)
         if any(a >= b for a, b in pairwise(ends)):
             raise ConfigError(
@@ -58,6 +58,12 @@ class ModelConfig(BaseModel):
             )
         if self.d_model % 2:
             raise ConfigError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+        summed = self.rule != "softmax" and self.normalisation != "none"
+        if summed and feature_map(self.feature_map).signed:
+            raise ConfigError(
+                f"feature map {self.feature_map!r} has negative features, whose sum may be zero: "
+                f"normalisation {self.normalisation!r} is not defined for it; use 'none'"
+            )
         return self
 
     @property

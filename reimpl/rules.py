@@ -1,8 +1,9 @@
-"""The update rules as the paper's equations: the readable reference for every faster form.
+"""Every update rule, one write at a time and one line of algebra each; slow on purpose.
 
-The state is S = Wᵀ, ``[..., d_key, d_value]``: a read is Sᵀk. Here k and q are already φ(k) and
-φ(q), so ``d_key`` is the paper's d_dot. β is the write strength in [0, 1]; ``decay`` is log α ≤ 0,
-so a decay of 0 forgets nothing. States are float32, or float64 where the inputs are.
+A state S ``[..., d_key, d_value]`` is the transpose of the paper's W: a read is Sᵀk. Here k and q
+are already φ(k) and φ(q), so ``d_key`` is the paper's d_dot. β is the write strength in [0, 1];
+``decay`` is log α ≤ 0, so a decay of 0 forgets nothing. States are float32, or float64 where the
+inputs are.
 """
 
 from __future__ import annotations
@@ -63,19 +64,22 @@ def replace_step(S: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
 
 
 def fwm_step(S: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
-    """Delta step, then S ← S / max(1, ‖S‖_F) (Schlag, Munkhdalai, Schmidhuber 2021)."""
+    """Delta step whose result is scaled down to ‖S‖_F = 1 where it is longer (Schlag et al. 2021).
+
+    Schlag, Munkhdalai and Schmidhuber, *Learning Associative Inference Using Fast Weight Memory*.
+    """
     S = delta_step(S, k, v, beta)
     norm = S.flatten(-2).norm(dim=-1)
     return S / _per_state(norm.clamp(min=1))
 
 
 def gated_delta_step(S: Tensor, k: Tensor, v: Tensor, beta: Tensor, decay: Tensor) -> Tensor:
-    """S ← α S, then the delta step (Yang et al. 2024); ``decay`` = log α is ``[...]``."""
+    """Delta step on α S (Yang et al. 2024); ``decay`` = log α is ``[...]``, one per head."""
     return delta_step(_per_state(decay.exp()) * S, k, v, beta)
 
 
 def kda_step(S: Tensor, k: Tensor, v: Tensor, beta: Tensor, decay: Tensor) -> Tensor:
-    """S ← Diag(α) S, then the delta step (Kimi Linear); ``decay`` = log α is ``[..., d_key]``."""
+    """Delta step on Diag(α) S (Kimi Linear); ``decay`` = log α ``[..., d_key]``, one per row."""
     return delta_step(decay.exp().unsqueeze(-1) * S, k, v, beta)
 
 
@@ -118,13 +122,15 @@ def run_rule(
 
     ``q``, ``k`` are φ(q), φ(k) ``[batch, length, heads, d_key]``, ``v`` ``[batch, length, heads,
     d_value]``, ``beta`` ``[batch, length, heads]`` (all rules but ``sum``), ``decay`` of that shape
-    for ``gated_delta`` and of the shape of ``k`` for ``kda``. ``initial_state`` ``[batch, heads,
-    d_key, d_value]`` and ``initial_z`` go on from an earlier result. ``normalisation`` is ``none``,
+    for ``gated_delta`` and of the shape of ``k`` for ``kda``. ``normalisation`` is ``none``,
     ``sum`` (Eq. 29, applied here to q and k) or ``attention`` (Eq. 17-19 for ``sum``, 26-28 for
-    ``delta``); ``eps`` is added to the denominators of Eq. 29 and of the outputs. Raises
+    ``delta``); ``eps`` is added to the denominators of Eq. 29 and of the outputs. ``initial_state``
+    ``[batch, heads, d_key, d_value]`` goes on from an earlier result; ``initial_z``, that result's
+    ``z``, comes with it under attention normalisation and must be left out otherwise. Raises
     ConfigError where the arguments do not fit each other.
     """
     check_inputs(q, k, v, beta, decay, rule, normalisation)
+    _check_start(initial_state, initial_z, normalisation)
     dtype = torch.promote_types(torch.float32, v.dtype)
     q, k = q.to(dtype), k.to(dtype)
     if normalisation == "sum":
@@ -214,6 +220,22 @@ def check_inputs(
         _expect("beta", beta, heads)
     if rule in ("gated_delta", "kda"):
         _expect("decay", decay, keys if rule == "kda" else heads)
+
+
+def _check_start(S: Tensor | None, z: Tensor | None, normalisation: str) -> None:
+    """Raise ConfigError where a state to go on from lacks its z, or has one that nothing reads."""
+    if normalisation != "attention" and z is not None:
+        raise ConfigError(
+            f"initial_z belongs to attention normalisation; leave it out for {normalisation!r}"
+        )
+    if normalisation == "attention" and (S is None) != (z is None):
+        given, missing = (
+            ("initial_z", "initial_state") if S is None else ("initial_state", "initial_z")
+        )
+        raise ConfigError(
+            f"attention normalisation got {given} without {missing}; pass state and z of one "
+            "earlier result, or neither"
+        )
 
 
 def _expect(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> None:

@@ -158,7 +158,7 @@ def _run(job: Job, result: Finished) -> Run:
 
 @contextmanager
 def _display(total: int, echo: Echo) -> Iterator[Callable[[Message], None]]:
-    """Show messages as a progress bar on a terminal, and as plain lines elsewhere."""
+    """Show messages on a live bar where stderr is a terminal, else pass them to ``echo``."""
     if not sys.stderr.isatty():
         yield _plain(total, echo)
         return

@@ -1,4 +1,4 @@
-"""Which code made a number: the project's version and a digest of the sources of ``reimpl``."""
+"""Which code made a number: the project's version and a digest of all sources under ``reimpl``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def code_version() -> str:
 
 
 def _source_digest(folder: Path) -> str:
+    """Return 10 hex digits of the names and contents of all ``*.py`` below ``folder``."""
     digest = hashlib.sha256()
-    for path in sorted([*folder.glob("*.py"), *(folder / "experiments").glob("*.py")]):
+    for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
         digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return digest.hexdigest()[:10]

@@ -82,6 +82,8 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
             ["query", "SELECT 1", "--format", "parquet", "--output", "/nowhere/x.parquet"],
             "/nowhere",
         ),
+        (["query", "SELECT 1", "--format", "parquet", "--output", "."], "cannot write"),
+        (["query", "SELECT 1", "--timeout", "nan"], "number of seconds"),
         (["query", "SELECT 1", "--output", "/nowhere/x.csv"], "cannot write /nowhere/x.csv"),
         (["rerun", "no-such-experiment"], "no-such-experiment"),
         (["rerun", "exact", "--jobs", "0"], "at least 1"),

@@ -1,4 +1,4 @@
-"""One file per figure or table: which points to run, and which claims they measure.
+"""The experiments by name: which points each runs, and which claims these measure.
 
 Importing this package does not import torch; running a point does.
 """

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from reimpl.experiments.exact import Measured
-from reimpl.feature_maps import FeatureMap, feature_map
+from reimpl.feature_maps import feature_map
 from reimpl.rules import delta_step, sum_step
 
 SIZES = (16, 64, 256)
@@ -103,8 +103,3 @@ def least_squares_error(keys: Tensor) -> float:
 def capacity(errors: list[float]) -> float:
     """Return the number of associations up to which every error is at most 1e-9."""
     return float(next((n for n, error in enumerate(errors) if not error <= EXACT), len(errors)))
-
-
-def image_size(phi: FeatureMap) -> int:
-    """Return d_dot of ``phi`` for keys of size 64, from the shape of a real output."""
-    return int(phi(torch.zeros(1, D_KEY)).shape[-1])

@@ -1,16 +1,30 @@
-"""The points of the retrieval experiments, without torch."""
+"""The points of the retrieval experiments, and what these experiments share, without torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from records.errors import ConfigError
-from reimpl.experiments.base import AUTHORS_SEED, PAPER_ID, Point, seeds_and_stream
+from records.models import Metric
+from reimpl.experiments.base import (
+    AUTHORS_SEED,
+    PAPER_ID,
+    Experiment,
+    Point,
+    Progress,
+    seeds_and_stream,
+)
 
 Setting = Literal["capacity", "update-rule"]
+
+Model = tuple[str, str]
+"""Feature map and rule."""
+Sizes = Mapping[Model, Iterable[int]]
+"""All S of each model, in the order of the figure's legend."""
 
 _TEXT_CLAIMS = {
     ("capacity", "elu1", "sum", 60): "errs-elu1",
@@ -103,12 +117,9 @@ class RetrievalPoint(Point):
 
 
 def retrieval_points(
-    setting: Setting,
-    models: Iterable[tuple[str, str, Iterable[int]]],
-    seeds: int | None,
-    stream: str | None,
+    setting: Setting, sizes: Sizes, seeds: int | None, stream: str | None
 ) -> list[RetrievalPoint]:
-    """Return a point for each seed, S and (feature map, rule, all S of it)."""
+    """Return a point for each seed, model and S, in this order."""
     chosen, stream = seeds_and_stream(seeds, stream)
     return [
         RetrievalPoint.model_validate(
@@ -123,9 +134,27 @@ def retrieval_points(
             }
         )
         for seed in chosen
-        for phi, rule, sizes in models
-        for S in sizes
+        for (phi, rule), each_S in sizes.items()
+        for S in each_S
     ]
+
+
+def retrieval_experiment(
+    setting: Setting, description: str, sizes: Mapping[str, Sizes]
+) -> Experiment:
+    """Return the experiment that trains the models of ``sizes[scale]``, named as its setting."""
+
+    def points(scale: str, seeds: int | None, stream: str | None) -> list[RetrievalPoint]:
+        return retrieval_points(setting, sizes[scale], seeds, stream)
+
+    return Experiment(name=setting, description=description, list_points=points, measure=_train)
+
+
+def _train(point: RetrievalPoint, checkpoint_dir: Path, progress: Progress) -> tuple[Metric, ...]:
+    """Train the point's model and return its evaluation losses."""
+    from reimpl.experiments.retrieval import measure
+
+    return measure(point, checkpoint_dir, progress)
 
 
 def _training(phi: str, rule: str) -> dict[str, float]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from reimpl.experiments.points import Model, Sizes, retrieval_experiment
 
-from records.models import Metric
-from reimpl.experiments.base import Experiment, Progress
-from reimpl.experiments.points import RetrievalPoint, retrieval_points
-
-MODELS: tuple[tuple[str, str], ...] = (
+MODELS: tuple[Model, ...] = (
     ("dpfp1", "sum"),
     ("tanh", "fwm"),
     ("dpfp1", "fwm"),
@@ -18,7 +14,7 @@ MODELS: tuple[tuple[str, str], ...] = (
     ("favor64", "delta"),
     ("favor128", "delta"),
 )
-SIZES: dict[str, dict[tuple[str, str], tuple[int, ...]]] = {
+SIZES: dict[str, Sizes] = {
     "quick": {
         ("dpfp1", "sum"): (20,),
         ("dpfp1", "delta"): (20,),
@@ -29,24 +25,6 @@ SIZES: dict[str, dict[tuple[str, str], tuple[int, ...]]] = {
     "paper": dict.fromkeys(MODELS, tuple(range(20, 201, 20))),
 }
 
-
-def points(scale: str, seeds: int | None, stream: str | None) -> list[RetrievalPoint]:
-    """Return the points of ``scale``, in the order of the figure's legend."""
-    sizes = SIZES[scale]
-    models = [(model[0], model[1], sizes[model]) for model in MODELS if model in sizes]
-    return retrieval_points("update-rule", models, seeds, stream)
-
-
-def run(point: RetrievalPoint, checkpoint_dir: Path, progress: Progress) -> tuple[Metric, ...]:
-    """Train the point's model and return its evaluation losses."""
-    from reimpl.experiments.retrieval import measure
-
-    return measure(point, checkpoint_dir, progress)
-
-
-EXPERIMENT = Experiment(
-    name="update-rule",
-    description="Fig. 3: retrieval loss where keys are written twice, by update rule",
-    list_points=points,
-    measure=run,
+EXPERIMENT = retrieval_experiment(
+    "update-rule", "Fig. 3: retrieval loss where keys are written twice, by update rule", SIZES
 )

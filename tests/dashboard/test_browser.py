@@ -169,7 +169,7 @@ def test_sql_refuses_to_read_files(page: Page, address: str) -> None:
 
 def test_a_statement_typed_goes_into_the_address(page: Page, address: str) -> None:
     visit(page, address, "sql")
-    editor = page.get_by_label("Statement")
+    editor = page.get_by_label("Statement", exact=True)
     editor.fill("SELECT 40 + 2 AS answer")
     editor.press("Control+Enter")
     page.get_by_text("1 row", exact=True).wait_for()

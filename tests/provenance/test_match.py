@@ -12,11 +12,10 @@ from provenance.match import (
     normal_pages,
     ordinals,
     parse_venue,
-    same_authors,
-    same_name,
     same_title,
     series_mentioned,
     venue_series,
+    volume_number,
 )
 
 
@@ -44,6 +43,28 @@ def test_other_words_make_another_title(other: str) -> None:
     assert not same_title("Linear Transformers Are Secretly Fast Weight Programmers", other)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("β-VAE", r"$\beta$-VAE", True),
+        ("Learning C++", "Learning C#", False),
+        ("???", "!!", False),
+        ("Café", "Cafe", True),
+    ],
+)
+def test_symbols_count_where_they_carry_meaning(one: str, other: str, same: bool) -> None:
+    assert same_title(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("volume", "number"),
+    [("PMLR 139", "139"), ("139", "139"), ("v139", "139"), ("PMLR v139", "139"),
+     ("vol. 139", "139"), ("PMLR, volume R3", "R3"), ("Neurocomputing 568", None)],
+)  # fmt: skip
+def test_a_volume_has_one_number_however_it_is_written(volume: str, number: str | None) -> None:
+    assert volume_number(volume) == number
+
+
 @given(st.text())
 def test_a_title_is_the_same_as_itself(title: str) -> None:
     assert same_title(title, title)
@@ -58,35 +79,6 @@ def test_the_nearest_title_is_found_with_its_similarity() -> None:
 
 def test_no_titles_have_no_nearest() -> None:
     assert nearest_title("x", []) is None
-
-
-@pytest.mark.parametrize(
-    ("full", "short", "same"),
-    [
-        ("Jürgen Schmidhuber", "Jurgen Schmidhuber", True),
-        ("Jürgen Schmidhuber", "J. Schmidhuber", True),
-        ("Jürgen Schmidhuber", "Schmidhuber", True),
-        ("Krzysztof Marcin Choromanski", "Krzysztof Choromanski", True),
-        ("Jürgen Schmidhuber", "Joan Schmidhuber", False),
-        ("Jürgen Schmidhuber", "Kazuki Irie", False),
-        ("Tamás Sarlós", "Tamas Sarlos", True),
-    ],
-)
-def test_a_name_may_be_shortened_but_not_changed(full: str, short: str, same: bool) -> None:
-    assert same_name(full, short) is same
-
-
-@pytest.mark.parametrize(
-    ("listed", "same"),
-    [
-        (["Schlag", "Irie", "Schmidhuber"], True),
-        (["Irie", "Schlag", "Schmidhuber"], False),
-        (["Schlag", "Irie"], False),
-        (["Schlag", "Irie", "Schmidhuber", "Nobody"], False),
-    ],
-)
-def test_authors_agree_in_order_and_number(listed: list[str], same: bool) -> None:
-    assert same_authors(["Imanol Schlag", "Kazuki Irie", "Jürgen Schmidhuber"], listed) is same
 
 
 @pytest.mark.parametrize(
@@ -111,7 +103,16 @@ def test_december_is_followed_by_january() -> None:
 
 
 @pytest.mark.parametrize(
-    "pages", ["9355--9366", "9355-9366", "9355–9366", "9355– 9366", " 9355 - 9366 "]
+    "pages",
+    [
+        "pp. 9355-66",
+        "pages 9355–9366",
+        "9355--9366",
+        "9355-9366",
+        "9355–9366",
+        "9355– 9366",
+        " 9355 - 9366 ",
+    ],
 )
 def test_page_ranges_have_one_form(pages: str) -> None:
     assert normal_pages(pages) == "9355-9366"

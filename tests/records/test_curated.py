@@ -192,3 +192,50 @@ def test_a_csv_cell_may_span_lines(tmp_path: Path) -> None:
     (paper,) = load(tmp_path, "paper.csv", 'paper_id,title,evidence_id\n1,"One\ntitle",e\n')
     assert isinstance(paper, Paper)
     assert paper.title == "One\ntitle"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.toml", "a = " + "[" * 5000 + "]" * 5000),
+        ("x.toml", "a = " + "9" * 5000),
+        ("x.jsonl", "[" * 100000),
+        ("x.jsonl", '{"type": ["paper"]}'),
+        ("x.jsonl", '{"type": "check"}'),
+        ("claim.csv", "conditions,conditions.x\n1,2\n"),
+        ("paper.csv", "paper_id,title,title,evidence_id\n1,One,Two,e\n"),
+    ],
+)
+def test_hostile_files_are_refused_with_a_message(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(DataError, match=rf"{name}"):
+        load(tmp_path, name, text)
+
+
+def test_a_run_needs_a_time_zone(tmp_path: Path) -> None:
+    line = (
+        '{"type": "run", "run_id": "r", "experiment": "x", "config": {}, "seed": 1, '
+        '"code_version": "c", "environment": {}, "started": "2026-01-01T00:00:00", '
+        '"finished": "2026-01-01T00:00:00Z", "metrics": []}'
+    )
+    with pytest.raises(DataError, match=r"field 'started'.*timezone"):
+        load(tmp_path, "run.jsonl", line)
+
+
+# cells read again from the paper's tables, apart from the files that hold them
+@pytest.mark.parametrize(
+    ("claim_id", "value"),
+    [
+        ("table1/performer-sum-d-dot-512-test", 27.7),
+        ("table2/delta-network-small-test", 35.5),
+        ("table2/performer-delta-medium-valid", 30.0),
+        ("table3/delta-network-medium-pos-no-attn-norm-no-valid", 28.1),
+        ("table4/transformer-xl-medium-state-m-6.29-test", 25.5),
+        ("table5/dpfp-nu-1-delta-small-d-dot-256-valid", 33.9),
+        ("cost/delta-network-small-words-per-second", 63000),
+    ],
+)
+def test_a_cell_has_the_value_of_the_paper(
+    shipped: list[Record], claim_id: str, value: float
+) -> None:
+    by_id = {r.claim_id: r for r in shipped if isinstance(r, Claim)}
+    assert by_id[f"2102.11174/{claim_id}"].claimed == value

@@ -49,3 +49,14 @@ def test_a_table_shows_markup_as_it_is() -> None:
 )
 def test_a_number_is_shown_as_people_read_it(value: float | None, text: str) -> None:
     assert number(value) == text
+
+
+def test_a_terminal_is_shown_control_characters_and_does_not_obey_them() -> None:
+    shown = render(("x",), [("a\x1b[2Jb\x07",)], "table")
+    assert "\x1b" not in shown
+    assert r"a\x1b[2Jb\x07" in shown
+
+
+def test_json_names_what_is_not_finite_inside_a_struct() -> None:
+    text = render(("s",), [({"a": math.nan, "b": [math.inf]},)], "json")
+    assert json.loads(text, parse_constant=pytest.fail) == [{"s": {"a": "NaN", "b": ["Infinity"]}}]

@@ -4,6 +4,7 @@ import multiprocessing
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -232,8 +233,57 @@ def test_a_result_is_cut_at_the_limit_and_says_so(workspace: Workspace) -> None:
     assert not workspace.query("SELECT * FROM claims LIMIT 10", limit=10).truncated
 
 
-def test_columns_of_one_name_are_told_apart(workspace: Workspace) -> None:
-    assert workspace.query("SELECT 1 AS a, 2 AS a").columns == ("a", "a_2")
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [("SELECT 1 a, 2 a", ("a", "a_2")), ("SELECT 1 a, 2 a, 3 a_2", ("a", "a_3", "a_2"))],
+)
+def test_columns_of_one_name_are_told_apart(
+    workspace: Workspace, sql: str, columns: tuple[str, ...]
+) -> None:
+    assert workspace.query(sql).columns == columns
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+def test_a_time_limit_is_a_number_of_seconds(workspace: Workspace, timeout: float) -> None:
+    with pytest.raises(QueryError, match="number of seconds above 0"):
+        workspace.query("SELECT 1", timeout=timeout)
+
+
+def test_a_large_answer_is_stopped_at_the_time_limit_too(workspace: Workspace) -> None:
+    with pytest.raises(QueryError, match=r"stopped after 0\.02 s"):
+        workspace.query("SELECT * FROM range(1900000)", timeout=0.02)
+
+
+def test_an_answer_that_no_memory_holds_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(QueryError, match="ask for less with LIMIT"):
+        workspace.query("SELECT * FROM range(2000000)")
+
+
+def test_a_query_leaves_nothing_beside_the_index(workspace: Workspace) -> None:
+    before = sorted(p.name for p in workspace.home.iterdir())
+    workspace.query("SELECT a.title FROM listings a, listings b ORDER BY random() LIMIT 5")
+    assert sorted(p.name for p in workspace.home.iterdir()) == before
+
+
+def test_an_index_with_damaged_blocks_mends_after_one_failed_question_at_most(
+    workspace: Workspace,
+) -> None:
+    path = workspace.home / "index.duckdb"
+    content = bytearray(path.read_bytes())
+    for start in range(12288, len(content), 262144):
+        content[start + 5000 : start + 5100] = b"x" * 100
+    path.write_bytes(content)
+    with suppress(StoreIndexError):
+        workspace.query("SELECT count(DISTINCT title) FROM listings")
+    assert workspace.query("SELECT count(DISTINCT title) FROM listings").rows[0][0] > 2000
+
+
+def test_a_damaged_shipped_batch_is_written_again(workspace: Workspace) -> None:
+    (name,) = [n for n in Index(workspace.home).ledger.names() if "curated_2102" in n]
+    path = workspace.home / "ledger" / name
+    path.write_bytes(path.read_bytes().replace(b"Schlag", b"Schlug", 1))
+    assert name in open_workspace(workspace.home).problems()[0]
+    assert workspace.query("SELECT count(*) FROM claims").rows[0][0] > 400
 
 
 @pytest.mark.parametrize("question", ready_questions(), ids=lambda q: q.title)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -155,3 +156,33 @@ def test_a_batch_can_be_written_again_to_say_that_it_still_holds(tmp_path: Path)
     assert ledger.append("verify/1", [ONE], repeat=True) is not None
     assert ledger.newest("verify/") > first
     assert ledger.newest("import/") == ""
+
+
+def test_a_clock_that_was_set_back_does_not_hide_the_new_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.append("a", [ONE])
+    monkeypatch.setattr("time.time_ns", lambda: 1)
+    ledger.append("a", [TWO])
+    assert ledger.read().current() == [TWO]
+
+
+@pytest.mark.parametrize("origin", ["a/b_c", "a_b/c", "a/b/c", "a/" + "x" * 300, "a/ü\n"])
+def test_origins_that_look_alike_keep_apart(tmp_path: Path, origin: str) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.append("a/b c", [ONE])
+    ledger.append(origin, [TWO])
+    assert ledger.append(origin, [TWO]) is None
+    assert ledger.read().current() == [ONE, TWO]
+
+
+def test_a_batch_without_a_header_is_left_out(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.append("a", [ONE])
+    content = b"[]\n"
+    sha = hashlib.sha256(content).hexdigest()[:16]
+    (ledger.folder / f"{1:020d}-b-{sha}.jsonl").write_bytes(content)
+    contents = ledger.read()
+    assert contents.current() == [ONE]
+    assert "no readable header" in contents.problems[0]

@@ -74,9 +74,13 @@ def test_words_do_not_see_the_future(rule: str) -> None:
     torch.testing.assert_close(model(text)[0][:, :5], model(changed)[0][:, :5])
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_carried_state_goes_on_from_the_last_segment(rule: str) -> None:
-    model, text = build(tiny(rule=rule, positions=False)), words(2, 8)
+@pytest.mark.parametrize(
+    ("rule", "normalisation"),
+    [*((rule, "sum") for rule in RULES), ("sum", "attention"), ("delta", "attention")],
+)
+def test_carried_state_goes_on_from_the_last_segment(rule: str, normalisation: str) -> None:
+    model = build(tiny(rule=rule, normalisation=normalisation, positions=False))
+    text = words(2, 8)
     whole, _ = model(text)
     first, states = model(text[:, :3])
     second, _ = model(text[:, 3:], states)
@@ -134,3 +138,15 @@ def test_initial_weights_have_the_stated_spread() -> None:
 def test_sizes_that_do_not_fit_are_config_errors(changes: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         tiny(**changes)
+
+
+@pytest.mark.parametrize("rule", ["sum", "delta"])
+@pytest.mark.parametrize("normalisation", ["sum", "attention"])
+def test_signed_features_cannot_be_normalised(rule: str, normalisation: str) -> None:
+    with pytest.raises(ConfigError, match="'tanh' has negative features"):
+        tiny(rule=rule, feature_map="tanh", normalisation=normalisation)
+
+
+@pytest.mark.parametrize("rule", ["sum", "delta"])
+def test_signed_features_go_without_normalisation(rule: str) -> None:
+    assert tiny(rule=rule, feature_map="tanh", normalisation="none").feature_map == "tanh"

@@ -216,7 +216,7 @@ def test_metrics_say_whether_they_replay_and_at_which_scale(
 
 
 def test_tanh_fwm_trains_as_the_paper_says() -> None:
-    [chosen] = retrieval_points("update-rule", [("tanh", "fwm", (20,))], None, None)
+    [chosen] = retrieval_points("update-rule", {("tanh", "fwm"): (20,)}, None, None)
     assert (chosen.learning_rate, chosen.batch, chosen.follows_protocol) == (1e-4, 128, True)
 
 

@@ -15,6 +15,7 @@ from reimpl.rules import RULES, delta_step, linear_attention, replace_step, run_
 
 Floats = npt.NDArray[np.float64]
 RTOL = 1e-10
+ATTENTION = {"normalisation": "attention"}
 
 
 def inputs(seed: int, length: int = 9, dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
@@ -183,6 +184,9 @@ def test_gradients_reach_every_input() -> None:
         ({"beta": torch.ones(2, 9)}, "beta has shape"),
         ({"v": torch.ones(2, 9, 4)}, "v must be"),
         ({"initial_state": torch.ones(2, 3, 4, 5)}, "initial_state has shape"),
+        ({"initial_state": torch.ones(2, 3, 5, 4), **ATTENTION}, "initial_state without initial_z"),
+        ({"initial_z": torch.ones(2, 3, 5), **ATTENTION}, "initial_z without initial_state"),
+        ({"initial_z": torch.ones(2, 3, 5)}, "initial_z belongs to attention normalisation"),
     ],
 )
 def test_arguments_that_do_not_fit_are_config_errors(

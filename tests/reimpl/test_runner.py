@@ -106,11 +106,13 @@ def test_run_id_depends_on_configuration_seed_and_code(monkeypatch: pytest.Monke
     assert len({first, *others}) == 4
 
 
-def test_source_changes_change_the_code_version(tmp_path: Path) -> None:
-    (tmp_path / "experiments").mkdir()
-    (tmp_path / "experiments" / "a.py").write_text("x = 1")
+@pytest.mark.parametrize("folder", [".", "experiments", "ops", "ops/deeper"])
+def test_source_changes_change_the_code_version(folder: str, tmp_path: Path) -> None:
+    source = tmp_path / folder / "a.py"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text("x = 1")
     before = version._source_digest(tmp_path)
-    (tmp_path / "experiments" / "a.py").write_text("x = 2")
+    source.write_text("x = 2")
     assert version._source_digest(tmp_path) != before
 
 
