@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("fwp: interrupted; finished work is kept", file=sys.stderr)
+        print("fwp: interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         from records.errors import FwpError

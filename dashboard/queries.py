@@ -41,6 +41,20 @@ def described_papers(ask: Ask) -> pd.DataFrame:
     )
 
 
+def other_records(ask: Ask) -> pd.DataFrame:
+    """Return the papers without claims, with the number of their asserted values by status."""
+    return ask(
+        "SELECT s.paper_id, any_value(p.title) AS title, "
+        "count(*) FILTER (status = 'verified') AS verified, "
+        "count(*) FILTER (status IN ('refuted', 'outdated')) AS refuted_or_outdated, "
+        "count(*) FILTER (status = 'contested') AS contested, "
+        "count(*) FILTER (status = 'unverified') AS unverified "
+        "FROM statuses s JOIN papers p USING (paper_id) "
+        "WHERE s.paper_id NOT IN (SELECT paper_id FROM claims) GROUP BY s.paper_id "
+        "ORDER BY refuted_or_outdated DESC, contested DESC, s.paper_id"
+    )
+
+
 def statuses(ask: Ask, paper_id: str) -> pd.DataFrame:
     """Return every asserted value of a paper with its status, reason and who says it."""
     return ask(

@@ -80,6 +80,7 @@ def _context(workspace: Workspace, state: str) -> dict[str, Any]:
     papers = frames.records(queries.subjects(ask))
     return {
         "papers": [_paper(ask, paper, number, sources) for number, paper in enumerate(papers)],
+        "others": frames.records(queries.other_records(ask)),
         "sources": list(sources.values()),
         "runs": frames.records(queries.runs(ask)),
         "problems": workspace.problems(),
@@ -116,7 +117,9 @@ def _paper(
         "title": paper["title"],
         "card": paper_card(paper, statuses, queries.proceedings_links(ask, paper_id)),
         "statuses": _with_sources(frames.records(statuses), sources),
-        "findings": _with_sources([c for c in checks if c["severity"]], sources),
+        "findings": _with_sources(
+            [c for c in checks if c["outcome"] in ("contradicted", "absent")], sources
+        ),
         "unavailable": [c for c in checks if c["outcome"] == "unavailable"],
         "checks": len(checks),
         "coverage": None if coverage.empty else _coverage(coverage, f"p{number}-coverage"),

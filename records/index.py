@@ -168,7 +168,8 @@ class Index:
             _require_one_reading_statement(connection, sql)
             with _interrupted_after(connection, timeout) as expired:
                 try:
-                    yield connection, expired
+                    with _ctrl_c():
+                        yield connection, expired
                 except _DAMAGE as error:
                     self.path.unlink(missing_ok=True)
                     raise StoreIndexError(
@@ -248,15 +249,31 @@ def build(path: Path, contents: Contents, fingerprint: str) -> None:
     """
     connection = duckdb.connect(str(path))
     try:
-        connection.execute(_SCHEMA.read_text(encoding="utf-8"))
-        for table, rows in _tables(contents.current()).items():
-            _insert(connection, table, rows)
-        meta = {"fingerprint": fingerprint, "problems": json.dumps(contents.problems)}
-        _insert(connection, "meta", [{"key": k, "value": v} for k, v in meta.items()])
+        with _ctrl_c():
+            _fill(connection, contents, fingerprint)
     except duckdb.Error as error:
         raise StoreIndexError(f"the ledger's records do not fit together: {error}") from error
     finally:
         connection.close()
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, contents: Contents, fingerprint: str) -> None:
+    connection.execute(_SCHEMA.read_text(encoding="utf-8"))
+    for table, rows in _tables(contents.current()).items():
+        _insert(connection, table, rows)
+    meta = {"fingerprint": fingerprint, "problems": json.dumps(contents.problems)}
+    _insert(connection, "meta", [{"key": k, "value": v} for k, v in meta.items()])
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C be what it is: DuckDB turns it into a RuntimeError of this text."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import io
 import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from records.files import write_whole
 
 NAME = "checkpoint.pt"
 
@@ -23,9 +25,9 @@ def save(folder: Path, identity: str, state: dict[str, Any]) -> None:
     A reader finds the previous file or the new one, never a part of it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f"{NAME}.{os.getpid()}.tmp"
-    torch.save({"identity": identity, "state": state}, temporary)
-    temporary.replace(folder / NAME)
+    buffer = io.BytesIO()
+    torch.save({"identity": identity, "state": state}, buffer)
+    write_whole(folder / NAME, buffer.getvalue())
 
 
 def load(folder: Path, identity: str) -> dict[str, Any] | None:

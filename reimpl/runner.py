@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from records.errors import ConfigError, RunError
 from records.models import Run, digest
@@ -163,10 +164,10 @@ def _display(total: int, echo: Echo) -> Iterator[Callable[[Message], None]]:
         yield _plain(total, echo)
         return
     columns = (
-        BarColumn(),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=total)

@@ -16,6 +16,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Literal
 
+from records.files import write_whole
 from records.models import Metric, digest
 from reimpl import experiments
 from reimpl.experiments.base import Point, ProgressKind
@@ -85,9 +86,8 @@ def _measure(job: Job, connection: Connection) -> Message:
     def progress(line: str, *, kind: ProgressKind = "progress") -> None:
         connection.send(Message(kind, job, line))
 
-    started = datetime.now(UTC)
     try:
-        _label_folder(job)
+        started = _label_folder(job)
         metrics = experiments.get(job.experiment).run(job.point, job.folder, progress)
     except (BrokenPipeError, ConnectionResetError):
         raise
@@ -98,11 +98,20 @@ def _measure(job: Job, connection: Connection) -> Message:
     return Message("finished", job, Finished(metrics, environment(), started, datetime.now(UTC)))
 
 
-def _label_folder(job: Job) -> None:
-    """Say in the folder of a run what it is for, so that a later code version can tell."""
+def _label_folder(job: Job) -> datetime:
+    """Say in the folder of a run what it is for; return when the run was first begun (UTC).
+
+    The label tells a later code version whose checkpoint it finds.
+    """
     job.folder.mkdir(parents=True, exist_ok=True)
-    label = {"point": job.point_key, "code_version": code_version()}
-    (job.folder / LABEL).write_text(json.dumps(label), encoding="utf-8")
+    path = job.folder / LABEL
+    try:
+        return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["started"])
+    except (OSError, ValueError, KeyError, TypeError):
+        started = datetime.now(UTC)
+    label = {"point": job.point_key, "code_version": code_version(), "started": str(started)}
+    write_whole(path, json.dumps(label).encode())
+    return started
 
 
 @dataclass

@@ -19,6 +19,7 @@ PAPER_ID = "2102.11174"
 SCALES = ("quick", "laptop", "paper")
 STREAMS = ("authors", "ours")
 AUTHORS_SEED = 1
+MOST_SEEDS = 1000
 
 ProgressKind = Literal["progress", "notice", "resumed"]
 
@@ -78,8 +79,8 @@ class Experiment:
             raise UnknownExperiment(
                 f"experiment {self.name!r} has no scale {scale!r}; use {', '.join(self.scales)}"
             )
-        if seeds is not None and seeds < 1:
-            raise ConfigError(f"the number of seeds must be at least 1, got {seeds}")
+        if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
+            raise ConfigError(f"the number of seeds is 1 to {MOST_SEEDS}, got {seeds}")
         if stream is not None and stream not in STREAMS:
             raise ConfigError(f"unknown random stream {stream!r}; use {' or '.join(STREAMS)}")
         return list(self.list_points(scale, seeds, stream))

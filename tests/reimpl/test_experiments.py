@@ -44,7 +44,8 @@ def test_an_unknown_scale_lists_the_known_ones(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"seeds": 0}, "at least 1"),
+        ({"seeds": 0}, "1 to 1000"),
+        ({"seeds": 10**9}, "1 to 1000"),
         ({"stream": "theirs"}, "unknown random stream 'theirs'"),
         ({"stream": "authors", "seeds": 3}, "one seed only"),
     ],
