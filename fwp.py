@@ -1,7 +1,8 @@
 """The command line: one function a verb, each importing its package only when it is called.
 
 Exit codes: 0 done; 1 verification found something wrong, or a run failed; 2 unusable input; 70 a
-defect of this program. Errors that a user can cause are printed as one message without a traceback.
+defect of this program; 130 interrupted. Errors that a user can cause are printed as one message
+without a traceback.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception as error:
         from records.errors import FwpError
+        from records.exchange import printable
 
         if isinstance(error, FwpError):
-            print(f"fwp: {error}", file=sys.stderr)
+            print(printable(f"fwp: {error}"), file=sys.stderr)
             return 2
         traceback.print_exc()
         print("fwp: this is a defect of fwp itself; please report it", file=sys.stderr)
@@ -130,14 +132,13 @@ def query(options: argparse.Namespace) -> int:
 
     workspace = _open(options)
     if options.list:
-        _print_catalogue(workspace, options.format)
+        _print_catalogue(workspace, options)
         return 0
     if not options.sql:
         raise QueryError('give a statement, such as: fwp query "SELECT * FROM claim_coverage"')
     if options.format == "parquet":
         if options.output is None:
             raise QueryError("Parquet is binary: name a file with --output FILE.parquet")
-        workspace.problems()
         Index(workspace.home).export_parquet(options.sql, options.output, timeout=options.timeout)
         return 0
     result = workspace.query(options.sql, timeout=options.timeout)
@@ -186,10 +187,11 @@ def evidence(options: argparse.Namespace) -> int:
 
 def import_(options: argparse.Namespace) -> int:
     """Add a folder of data files, such as another paper."""
+    from records.exchange import printable
     from records.workspace import import_folder
 
     count = import_folder(_open(options), options.folder)
-    print(f"{count} records added from {options.folder}" if count else "nothing new")
+    print(printable(f"{count} records added from {options.folder}") if count else "nothing new")
     return 0
 
 
@@ -216,7 +218,6 @@ def doctor(options: argparse.Namespace) -> int:
         ("cores", str(os.cpu_count())),
         ("workspace", str(workspace.home.resolve())),
         ("in the store", "{} claims, {} runs, {} checks".format(*counts)),
-        *(("problem", problem) for problem in workspace.problems()),
     ]
     _print_rows(("what", "is"), rows, options.format)
     return 0
@@ -224,13 +225,17 @@ def doctor(options: argparse.Namespace) -> int:
 
 def _open(options: argparse.Namespace) -> Workspace:
     """Open the workspace; records that are new in it are verified before anyone asks."""
+    from provenance.checks import rules_id
+    from records.exchange import printable
     from records.workspace import default_home, open_workspace
 
     workspace = open_workspace(options.home or default_home())
-    if not workspace.is_verified():
+    problems = workspace.problems()
+    findings_damaged = any("verif" in problem for problem in problems)
+    if findings_damaged or not workspace.is_verified(rules_id()):
         _verify(workspace, ())
-    for problem in workspace.problems():
-        print(f"fwp: note: {problem}", file=sys.stderr)
+    for problem in problems:
+        print(printable(f"fwp: note: {problem}"), file=sys.stderr)
     return workspace
 
 
@@ -272,11 +277,12 @@ def _print_rows(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str, output: Path | None = None
 ) -> None:
     from records.errors import QueryError
-    from records.exchange import render
+    from records.exchange import printable, render
 
     text = render(columns, rows, form)
     if output is None:
-        print(text)
+        at_terminal = sys.stdout is not None and sys.stdout.isatty()
+        print(printable(text) if at_terminal else text)
         return
     try:
         output.write_text(text + "\n", encoding="utf-8")
@@ -299,18 +305,18 @@ def _measured_sql(run_ids: Sequence[str] | None) -> str:
         where = f"claim_id IN (SELECT claim_id FROM metrics WHERE run_id IN ({ids}))"
     return (
         "SELECT claim_id, locator, statement, claimed, comparison, measured, spread, seeds, "
-        f"verdict, rule, reason FROM side_by_side WHERE {where}"
+        f"verdict, rule, margin, reason FROM side_by_side WHERE {where}"
     )
 
 
 def _print_measured(workspace: Workspace, run_ids: Sequence[str] | None) -> None:
-    from records.exchange import number, table
+    from records.exchange import claimed, number, table
 
     rows = [
         (
             row["locator"],
             row["statement"],
-            row["reason"].rpartition(" against ")[2],
+            claimed(row["claimed"], row["comparison"], row["margin"]),
             number(row["measured"]),
             row["verdict"],
             "replay" if row["rule"].startswith("replay") else f"{len(row['seeds'])}",
@@ -334,8 +340,8 @@ def _print_verification(reports: Sequence[PaperReport], form: str) -> None:
     _print_rows(list(rows[0]) if rows else [], [list(row.values()) for row in rows], form)
 
 
-def _print_catalogue(workspace: Workspace, form: str) -> None:
-    from records.exchange import table
+def _print_catalogue(workspace: Workspace, options: argparse.Namespace) -> None:
+    from records.exchange import FORMATS, table
     from records.questions import ready_questions
 
     result = workspace.query(
@@ -343,8 +349,9 @@ def _print_catalogue(workspace: Workspace, form: str) -> None:
         "AS columns FROM information_schema.columns WHERE table_schema = 'main' "
         "AND table_name NOT IN ('meta', 'derived_statuses') GROUP BY ALL ORDER BY name"
     )
-    if form != "table":
-        _print_rows(result.columns, result.rows, form)
+    if options.format != "table" or options.output is not None:
+        form = options.format if options.format in FORMATS else "json"
+        _print_rows(result.columns, result.rows, form, options.output)
         return
     print(table(result.columns, result.rows, title="Tables and views"))
     print("\nReady questions")
@@ -353,12 +360,12 @@ def _print_catalogue(workspace: Workspace, form: str) -> None:
 
 
 class _Version(argparse.Action):
-    """Print the installed version; looked up only when asked for, as that is slow."""
+    """Print the version; imported only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import version
+        from reimpl.version import VERSION
 
-        print(f"fwp-repro {version('fwp-repro')}")
+        print(f"fwp-repro {VERSION}")
         parser.exit()
 
 
@@ -395,6 +402,13 @@ def _add_main_verbs(
     )
     verb.set_defaults(command=verify)
 
+    _add_rerun(verbs, common, tables)
+    _add_query_and_browse(verbs, common)
+
+
+def _add_rerun(
+    verbs: Any, common: argparse.ArgumentParser, tables: argparse.ArgumentParser
+) -> None:
     verb = verbs.add_parser("rerun", parents=[common, tables], help="rerun claim experiments")
     verb.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
     verb.add_argument("--list", action="store_true", help="list the experiments")
@@ -413,6 +427,8 @@ def _add_main_verbs(
     verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
     verb.set_defaults(command=rerun)
 
+
+def _add_query_and_browse(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb = verbs.add_parser("query", parents=[common], help="query the store with SQL")
     verb.add_argument("sql", nargs="?", metavar="SQL")
     verb.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")

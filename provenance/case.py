@@ -16,11 +16,14 @@ from records.models import (
     Citation,
     Claim,
     Evidence,
+    Grade,
     ListEntry,
     Outcome,
     Paper,
     Record,
     Severity,
+    distinct,
+    latest,
 )
 from records.status import lowest_grade
 
@@ -38,17 +41,17 @@ class Store:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Store:
-        """Sort records by type; of two with one id the later counts."""
+        """Sort records by type; of two with one id the later counts, of equal ones one."""
         records = list(records)
         listings: dict[str, list[ListEntry]] = defaultdict(list)
-        for entry in dict.fromkeys(r for r in records if isinstance(r, ListEntry)):
+        for entry in distinct(records, ListEntry):
             listings[entry.evidence_id].append(entry)
         return cls(
             papers={r.paper_id: r for r in records if isinstance(r, Paper)},
             evidence={r.evidence_id: r for r in records if isinstance(r, Evidence)},
-            assertions=[r for r in records if isinstance(r, Assertion)],
-            citations=list(dict.fromkeys(r for r in records if isinstance(r, Citation))),
-            claims=[r for r in records if isinstance(r, Claim)],
+            assertions=latest(records, Assertion, "assertion_id"),
+            citations=distinct(records, Citation),
+            claims=latest(records, Claim, "claim_id"),
             listings=listings,
         )
 
@@ -60,6 +63,11 @@ class Store:
             for e in self.of_kind("pmlr-volume-header")
         )
         return {header.volume: (e, header) for e, header in parsed if header is not None}
+
+    def grade(self, evidence_id: str) -> Grade:
+        """Return the grade of a piece of evidence; what is not in the store has the lowest."""
+        evidence = self.evidence.get(evidence_id)
+        return evidence.grade if evidence else "transcribed"
 
     def of_kind(self, kind: str) -> list[Evidence]:
         """Return the evidence whose facts have this format."""
@@ -161,7 +169,7 @@ class Case:
         return [entry for entry in self.namesakes if entry.same_authors is not False]
 
     def _entry(self, evidence: Evidence) -> ProceedingsEntry:
-        volume = str(evidence.facts.get("volume"))
+        volume = str(evidence.facts.get("volume", ""))
         header_evidence, header = self.store.volume_headers.get(volume, (None, None))
         authors = evidence.facts.get("authors", [])
         listed = split_authors(authors)[0] if isinstance(authors, str) else list(map(str, authors))
@@ -189,5 +197,5 @@ class Case:
             found=finding.found,
             reason=finding.reason,
             evidence_ids=ids,
-            grade=lowest_grade(self.store.evidence[i].grade for i in ids),
+            grade=lowest_grade(self.store.grade(i) for i in ids),
         )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import get_args
 
 from provenance import record_checks, venue_checks
 from provenance.case import Case, Finding, Store
-from records.models import Check, Record, Status
+from provenance.match import normal_value
+from records.models import Check, Severity, Status, StatusName, digest
 from records.status import derive_statuses
 
 
@@ -70,43 +74,44 @@ def _findings(rule: Rule, case: Case) -> list[Finding]:
         return [Finding(rule.name, None, "unavailable", reason)]
 
 
-def check_records(records: Iterable[Record]) -> dict[str, list[Check]]:
-    """Apply every rule to every paper of the store; return the checks by paper id."""
-    store = Store.of(records)
-    return {paper_id: check_paper(paper_id, store) for paper_id in store.papers}
+@cache
+def rules_id() -> str:
+    """Return what identifies these rules: a digest of the code that they consist of."""
+    folder = Path(__file__).parent
+    sources = sorted([*folder.rglob("*.py"), *folder.glob("*.toml")])
+    return digest([path.read_text(encoding="utf-8") for path in sources])
 
 
 def _declared_statuses(case: Case, statuses: Sequence[Status]) -> Iterator[Finding]:
     """Compare a status that a record declares for a field ("venue status") with the derived one."""
     for assertion in case.assertions:
-        field = assertion.field.removesuffix(" status")
-        derived = [s for s in statuses if s.field == field]
-        if field == assertion.field or not derived:
+        derived = [s for s in statuses if f"{s.field} status" == assertion.field]
+        if not derived:
             continue
         summary = _summary(derived)
         reason = f"the record declares {assertion.value}; derived: " + ", ".join(
             f"{s.value} {s.status}" for s in derived
         )
         evidence = [e for s in derived for e in s.evidence_ids]
-        same = summary == assertion.value
-        yield Finding(
-            assertion.field,
-            assertion.value,
-            "confirmed" if same else "contradicted",
-            reason,
-            evidence,
-            None if same else "outdated",
-            summary,
-        )
+        field, value = assertion.field, assertion.value
+        if summary == value:
+            yield Finding(field, value, "confirmed", reason, evidence, found=summary)
+            continue
+        severity: Severity = "outdated" if value in get_args(StatusName) else "wrong"
+        yield Finding(field, value, "contradicted", reason, evidence, severity, summary)
 
 
 def _summary(statuses: Sequence[Status]) -> str:
     """Return the status of a field as a whole: settled by one verified value, or else open."""
-    names = [s.status for s in statuses]
-    settled = names.count("verified") == 1 and set(names) <= {"verified", "refuted", "outdated"}
-    if settled:
+    names: dict[str, StatusName] = {}
+    for status in statuses:
+        form = normal_value(status.field, status.value)
+        if names.get(form) != "verified":
+            names[form] = status.status
+    found = list(names.values())
+    if found.count("verified") == 1 and set(found) <= {"verified", "refuted", "outdated"}:
         return "verified"
-    return "contested" if len(names) > 1 or "contested" in names else names[0]
+    return "contested" if len(found) > 1 or "contested" in found else found[0]
 
 
 def _unique(checks: Sequence[Check]) -> list[Check]:

@@ -47,13 +47,15 @@ def shape_of(formula: str, shapes: Mapping[str, Sequence[str]]) -> Shape:
         DimensionError: it does not type-check.
     """
     right = formula.rpartition("=")[2]
+    if not all(shapes):
+        raise FormulaError("a symbol without a name has a declared shape")
     declared = {name: _as_shape(dims) for name, dims in shapes.items()}
     return _Parser(_tokens(right, declared), declared).parse()
 
 
 def _as_shape(dims: Sequence[str]) -> Shape:
-    if len(dims) > 2:
-        raise FormulaError(f"a symbol has at most two dimensions, not {list(dims)}")
+    if isinstance(dims, str) or len(dims) > 2:
+        raise FormulaError(f"a shape is a list of at most two dimensions, not {dims!r}")
     rows, columns = [*dims, "1", "1"][:2]
     return rows, columns
 

@@ -6,7 +6,7 @@ import difflib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -14,7 +14,19 @@ from pathlib import Path
 
 _NEW_ARXIV_ID = re.compile(r"^(\d{2})(\d{2})\.(\d{4,5})(v\d+)?$")
 _OLD_ARXIV_ID = re.compile(r"^[a-z-]+(?:\.[A-Z]{2})?/(\d{2})(\d{2})\d{3}(v\d+)?$")
-_VOLUME = re.compile(r"(?:PMLR\b)?[\s,]*(?:v(?:ol(?:ume)?)?\.?)?\s*(R?\d+)", re.I)
+_TEX_ACCENT = re.compile(r"""\\["'`^~=.]|\\[uvHcdbkr](?=[\s{])\s*""")
+_VOLUME_WORDS = {
+    "pmlr",
+    "r",
+    "v",
+    "vol",
+    "volume",
+    "of",
+    "proceedings",
+    "machine",
+    "learning",
+    "research",
+}
 _PROCEEDINGS = re.compile(
     r"^(?:proceedings of )?(?:the )?(?:\d+(?:st|nd|rd|th) )?(?:annual )?", re.I
 )
@@ -57,9 +69,10 @@ def fold(text: str) -> str:
     """Return the text's letters and digits in lower case, without accents, as spaced words.
 
     Greek letters are spelled out, whether they are written as such or as TeX commands; ``+`` and
-    ``#`` stay, as in C++ and C#.
+    ``#`` stay, as in C++ and C#. TeX accents and braces are dropped.
     """
-    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    plain = _TEX_ACCENT.sub("", text).replace("{", "").replace("}", "")
+    decomposed = unicodedata.normalize("NFKD", plain.casefold().translate(_LETTERS))
     bare = "".join(c for c in decomposed if not unicodedata.combining(c))
     return " ".join(re.findall(r"[^\W_]+|[+#]", bare.translate(_GREEK)))
 
@@ -99,22 +112,41 @@ def arxiv_month(arxiv_id: str) -> Month | None:
     return Month(short_year + (1900 if short_year > 90 else 2000), int(match[2]))
 
 
-def normal_pages(pages: str) -> str:
-    """Return a page range in one form: ``pp. 9355--66`` becomes ``9355-9366``."""
-    bare = re.sub(r"^(?:pp?\.|pages?)\s*", "", pages.strip(), flags=re.I)
-    bare = re.sub(r"\s*[-‐-―−]+\s*", "-", bare)
+def normal_pages(pages: str) -> str | None:
+    """Return a page range in one form: ``pp. 9355--66`` is ``9355-9366``; None if unreadable."""
+    bare = re.sub(r"^.*:|^\s*(?:pp?\.|pages?)\s*|[{}]|[.,\s]+$", "", pages, flags=re.I).strip()
+    bare = re.sub(r"\s*(?:[-‐-―−]+|\bto\b)\s*", "-", bare)
     match = re.fullmatch(r"(\d+)-(\d+)", bare)
     if match and len(match[2]) < len(match[1]):
         return f"{match[1]}-{match[1][: -len(match[2])]}{match[2]}"
-    return bare
+    return bare if re.fullmatch(r"\w+(?:-\w+)?", bare) else None
 
 
 def volume_number(volume: str) -> str | None:
     """Return the number of a PMLR volume however it is written ("PMLR 139", "v139"), or None."""
-    match = re.fullmatch(
-        r"(?:PMLR\b)?[\s,]*(?:v(?:ol(?:ume)?)?\.?)?\s*(R?\d+)", volume.strip(), re.I
-    )
-    return match[1] if match else None
+    words = re.findall(r"[^\W\d_]+|\d+", volume.partition(":")[0].lower())
+    numbers = [word for word in words if word.isdigit()]
+    reissue = "r" if "r" in words else ""
+    known = {word for word in words if not word.isdigit()} <= _VOLUME_WORDS
+    return f"{reissue}{numbers[0]}".upper() if known and len(numbers) == 1 else None
+
+
+def stated_year(text: str) -> str | None:
+    """Return the one year that a text names ("2021a", "July 2021"), or None."""
+    years = set(re.findall(r"(?<!\d)((?:19|20)\d\d)(?!\d)", text))
+    return years.pop() if len(years) == 1 else None
+
+
+def normal_value(field: str, value: str) -> str:
+    """Return a form in which equal values of a field are equal, however they are written."""
+    readers: dict[str, Callable[[str], object]] = {
+        "venue": parse_venue,
+        "pages": normal_pages,
+        "volume": volume_number,
+        "year": stated_year,
+    }
+    read = readers[field](value) if field in readers else None
+    return str(read) if read is not None else fold(value)
 
 
 def parse_day(text: str) -> date | None:
@@ -142,7 +174,12 @@ def venue_series(name: str) -> str | None:
 
 
 def parse_venue(text: str) -> Venue | None:
-    """Parse a conference name followed by its year, such as "icml 2021"; None for anything else."""
+    """Parse a conference name followed by its year, such as "icml 2021"; None for anything else.
+
+    A name with an ordinal ("35th ...") is not read, since nothing here tells whether that is right.
+    """
+    if ordinals(text):
+        return None
     match = re.match(r"^(.*\S)[\s,]+(\d{4})$", text.strip())
     series = venue_series(match[1]) if match else None
     return Venue(series, int(match[2])) if match and series else None

@@ -7,7 +7,7 @@ name or a slip, so only a family name that differs makes another person.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from provenance.match import fold
@@ -15,35 +15,75 @@ from provenance.match import fold
 Comparison = Literal["same", "different", "unclear"]
 
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv"}
-_TRUNCATED = re.compile(r"[\s,;]*\b(?:et al\.?|and others|others)\s*$", re.I)
+_TRUNCATED = re.compile(r"[\s,;&.…]*\b(?:et al\.?|and others|others)\s*$", re.I)
+_INITIALS = re.compile(r"(?:[^\W\d_]\.?[\s-]*){1,3}")
 
 
 def split_authors(text: str) -> tuple[list[str], bool]:
     """Return the names of an author list, and whether it is cut short ("et al.", "and others").
 
-    Reads names separated by semicolons, by "and" (BibTeX's "Family, Given" among them) and by
-    commas.
+    Of several ways to read it, the first of ``_readings``.
     """
     whole = _TRUNCATED.sub("", text.strip())
-    if ";" in whole:
-        parts = whole.split(";")
-    elif re.search(r"\band\b", whole):
-        parts = [p for chunk in re.split(r"\s+and\s+", whole) for p in _comma_list(chunk)]
-    else:
-        parts = _comma_list(whole)
-    return [name for part in parts if (name := part.strip(" ,"))], whole != text.strip()
+    return _readings(whole)[0], whole != text.strip()
 
 
-def _comma_list(text: str) -> list[str]:
-    """Split "A B, C D" at its commas, but not the one name "Family, Given"."""
-    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
-    is_list = len(pieces) > 2 or (len(pieces) == 2 and all(" " in piece for piece in pieces))
-    return pieces if is_list else [text]
+def _readings(text: str) -> list[list[str]]:
+    """Return the ways to take an author list apart, the likeliest first.
+
+    Names are separated by semicolons (or bars, or lines), by "and" (or "&"), or by commas, which
+    stand inside "Family, Given" as well.
+    """
+    text = re.sub(r"\s*(?:\||\n)\s*", ";", text.strip(" ;,"))
+    text = re.sub(r"\s*,?\s*(?:&|\band\b)\s*", " and ", text)
+    if ";" in text:
+        return [_clean(text.replace(" and ", ";").split(";"))]
+    chunks = text.split(" and ")
+    pieces = _clean(piece for chunk in chunks for piece in chunk.split(","))
+    pieces = [piece for piece in pieces if fold(piece) not in _SUFFIXES]
+    if "," not in text:
+        return [_clean(chunks)]
+    turned = len(chunks) > 1 and all(chunk.count(",") == 1 for chunk in chunks)
+    if len(pieces) > 2 and not turned and all(_is_full(piece) for piece in pieces):
+        return [pieces]
+    bibtex = _clean(chunks)
+    pairs = [f"{a}, {b}" for a, b in zip(pieces[::2], pieces[1::2], strict=False)]
+    first_turned = [", ".join(pieces[:2]), *pieces[2:]]
+    readings = [pieces, bibtex, first_turned]
+    if len(pieces) % 2 == 0:
+        readings.append(pairs)
+    if any(_INITIALS.fullmatch(piece) for piece in pieces) and len(pieces) % 2 == 0:
+        return [pairs, *readings]
+    if len(pieces) == 2 and len(chunks) == 1 and " " not in pieces[0]:
+        return [first_turned, *readings]
+    return [bibtex, *readings] if turned else readings
+
+
+def _is_full(name: str) -> bool:
+    """Tell whether this is "Given Family" and not "Family" or "Family GF"."""
+    last = name.split()[-1]
+    return " " in name and not (len(last) <= 3 and last.isupper())
+
+
+def _clean(names: Iterable[str]) -> list[str]:
+    return [name.strip(" ,") for name in names if name.strip(" ,")]
 
 
 def compare_authors(asserted: str, listed: Sequence[str]) -> Comparison:
-    """Compare an author list as it is written with the names that a source lists, in order."""
-    names, truncated = split_authors(asserted)
+    """Compare an author list as it is written with the names that a source lists, in order.
+
+    Where commas leave open how to read the list, it is the same if one reading is, and otherwise
+    unclear.
+    """
+    whole = _TRUNCATED.sub("", asserted.strip())
+    readings = _readings(whole)
+    found = {_compare_lists(names, listed, whole != asserted.strip()) for names in readings}
+    if "same" in found:
+        return "same"
+    return "different" if found == {"different"} and len(readings) == 1 else "unclear"
+
+
+def _compare_lists(names: Sequence[str], listed: Sequence[str], truncated: bool) -> Comparison:
     if len(names) != len(listed) and not (truncated and len(names) < len(listed)):
         return "different"
     found = {compare_names(a, b) for a, b in zip(names, listed, strict=False)}
@@ -62,8 +102,8 @@ def compare_names(one: str, other: str) -> Comparison:
 
 
 def share_an_author(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Tell whether some family name stands in both lists."""
-    return bool({_parts(name)[1] for name in one} & {_parts(name)[1] for name in other})
+    """Tell whether some name of the one list can be one of the other; a surname is not enough."""
+    return any(compare_names(a, b) == "same" for a in one for b in other)
 
 
 def _parts(name: str) -> tuple[list[str], str]:

@@ -10,18 +10,22 @@ from provenance.match import (
     fold,
     nearest_title,
     normal_pages,
+    normal_value,
     ordinals,
     parse_venue,
     same_title,
     series_mentioned,
+    stated_year,
     venue_series,
     volume_number,
 )
-from provenance.names import compare_authors
+from provenance.names import Comparison, compare_authors, split_authors
 from records.models import Assertion, Evidence, ListEntry, Outcome, Severity
 
 _NEARLY_THE_SAME = 0.85
 """Similarity from which two titles may be one, miscopied or shortened."""
+
+_WHOSE = "whether that is this paper, its authors would tell, and they could not be compared"
 
 _SINGLE = (
     "title",
@@ -59,12 +63,11 @@ def _compare_venue(value: str, asserted: str, entries: Sequence[ProceedingsEntry
     evidence.append(header.evidence_id)
     found = str(venue)
     reads = f"{where}; the volume's own header reads '{entries[0].header}'"
+    if not any(entry.same_authors for entry in entries):
+        return Finding("venue", value, "unavailable", f"{reads}; {_WHOSE}", evidence, found=found)
     if found == asserted:
         return Finding("venue", value, "confirmed", reads, evidence, found=found)
     reason = f"{reads}, which is {found}"
-    if not any(entry.same_authors for entry in entries):
-        reason += "; whether that is this paper, its authors would tell, and they were not compared"
-        return Finding("venue", value, "unavailable", reason, evidence, found=found)
     return Finding("venue", value, "contradicted", reason, evidence, "wrong", found)
 
 
@@ -100,9 +103,12 @@ def _look_up(case: Case, value: str, evidence: Evidence) -> Finding:
         reason = f"{evidence.source}: {gap}, so absence would prove nothing"
         return Finding("venue", value, "unavailable", reason, ids)
     for entry in entries:
-        if case.is_title(entry.title) and case.by_its_authors(entry.authors) is not False:
+        ours = case.by_its_authors(entry.authors)
+        if case.is_title(entry.title) and ours is not False:
             pages = f", pages {entry.pages}" if entry.pages else ""
             reason = f"on the list of {len(entries)} papers: {evidence.source}{pages}"
+            if ours is None:
+                return Finding("venue", value, "unavailable", f"{reason}; {_WHOSE}", ids)
             return Finding("venue", value, "confirmed", reason, ids, found=entry.title)
     nearest, similarity = _nearest(case, entries)
     if similarity >= _NEARLY_THE_SAME:
@@ -170,31 +176,29 @@ def note_against_field(case: Case) -> Iterator[Finding]:
     """One source should not give two values for a field that has only one."""
     said: dict[tuple[str, str], list[Assertion]] = {}
     for assertion in case.assertions:
-        if assertion.field in _SINGLE:
+        history = case.store.evidence.get(assertion.evidence_id)
+        is_history = history is not None and history.kind == "arxiv-versions"
+        if assertion.field in _SINGLE and not is_history:
             said.setdefault((assertion.field, assertion.evidence_id), []).append(assertion)
     for (field, evidence_id), assertions in said.items():
-        if len({_normal(field, a.value) for a in assertions}) > 1:
+        values = [a.value for a in assertions]
+        if any(_contradict(field, values[0], other) for other in values[1:]):
             texts = [a.value + (f" (per {a.basis})" if a.basis else "") for a in assertions]
             both = " and ".join(dict.fromkeys(texts))
             reason = f"{case.store.evidence[evidence_id].source} contradicts itself: it says {both}"
             yield Finding(field, None, "contradicted", reason, [evidence_id], "wrong")
 
 
-def _normal(field: str, value: str) -> str:
-    """Return a form in which equal values are equal, however they are written."""
-    if field == "venue":
-        return str(parse_venue(value) or fold(value))
-    if field == "pages":
-        return normal_pages(value)
-    if field == "volume":
-        return volume_number(value) or fold(value)
-    return fold(value)
+def _contradict(field: str, one: str, other: str) -> bool:
+    if field == "authors":
+        return compare_authors(one, split_authors(other)[0]) == "different"
+    return normal_value(field, one) != normal_value(field, other)
 
 
 def bibliographic_fields(case: Case) -> Iterator[Finding]:
     """Volume, pages, authors and year against the paper's entries in the proceedings.
 
-    An entry that is not known to share an author with the paper can confirm and not contradict.
+    An entry that is not known to share an author with the paper decides nothing.
     """
     for field in ("volume", "pages", "year", "authors"):
         for value in case.values(field):
@@ -215,7 +219,8 @@ def _against_entries(case: Case, field: str, value: str) -> Iterator[Finding]:
             evidence += [e.header_evidence.evidence_id for e in entries if e.header_evidence]
         reason = f"the proceedings have {found} ({_readings(len(entries))})"
         if outcome == "unavailable":
-            reason += "; whether that is the same could not be told"
+            same = all(entry.same_authors for entry in entries)
+            reason += "; whether that is the same could not be told" if same else f"; {_WHOSE}"
         severity: Severity | None = "wrong" if outcome == "contradicted" else None
         yield Finding(field, value, outcome, reason, evidence, severity, found)
 
@@ -224,9 +229,9 @@ def _entry_value(field: str, entry: ProceedingsEntry) -> str:
     """Return what an entry has for a field; '' for nothing."""
     facts = entry.evidence.facts
     if field == "volume":
-        return f"PMLR {entry.volume}"
+        return f"PMLR {entry.volume}" if entry.volume else ""
     if field == "pages":
-        return normal_pages(str(facts.get("pages", "")))
+        return normal_pages(str(facts.get("pages", ""))) or ""
     if field == "authors":
         return "; ".join(entry.authors)
     return " or ".join(_years(entry))
@@ -243,16 +248,21 @@ def _entry_outcome(field: str, value: str, entry: ProceedingsEntry) -> Outcome |
     """Return how an entry bears on a value; None where it has nothing for the field."""
     if not _entry_value(field, entry):
         return None
+    found = _compare_field(field, value, entry)
+    if not entry.same_authors or found == "unclear":
+        return "unavailable"
+    return "confirmed" if found == "same" else "contradicted"
+
+
+def _compare_field(field: str, value: str, entry: ProceedingsEntry) -> Comparison:
+    """Compare a value with an entry's; what cannot be read is unclear."""
     if field == "authors":
-        found = compare_authors(value, entry.authors)
-    elif field == "year":
-        found = "same" if value.strip() in _years(entry) else "different"
-    else:
-        same = _normal(field, value) == _normal(field, _entry_value(field, entry))
-        found = "same" if same else "different"
-    if found == "same":
-        return "confirmed"
-    return "contradicted" if found == "different" and entry.same_authors else "unavailable"
+        return compare_authors(value, entry.authors)
+    read = {"year": stated_year, "pages": normal_pages, "volume": volume_number}[field](value)
+    if read is None:
+        return "unclear"
+    has = _years(entry) if field == "year" else [normal_value(field, _entry_value(field, entry))]
+    return "same" if read in has else "different"
 
 
 def title_versions(case: Case) -> Iterator[Finding]:
@@ -291,13 +301,13 @@ def _title_finding(
 
 
 def listed_title(case: Case) -> Iterator[Finding]:
-    """A title that the proceedings have for a paper of the same authors is the paper's title."""
+    """A title that the proceedings have for the paper's authors is its published title."""
     for value in case.values("title"):
         found = [
             (evidence, case.by_its_authors(entry.authors))
             for evidence in case.store.of_kind("accepted-list")
             for entry in case.store.listings.get(evidence.evidence_id, [])
-            if same_title(entry.title, value)
+            if same_title(entry.title, value) and case.is_title(value)
         ]
         found += [
             (entry.evidence, entry.same_authors)
@@ -313,7 +323,7 @@ def listed_title(case: Case) -> Iterator[Finding]:
 def _listed(value: str, evidence: Sequence[Evidence], outcome: Outcome) -> Finding:
     reason = "stands in " + ", ".join(e.source for e in evidence)
     if outcome == "unavailable":
-        reason += "; whether that is this paper, its authors would tell, and none are asserted"
+        reason += f"; {_WHOSE}"
     return Finding("title", value, outcome, reason, [e.evidence_id for e in evidence])
 
 

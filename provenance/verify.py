@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from provenance.case import Store
-from provenance.checks import check_paper
+from provenance.checks import check_paper, rules_id
 from records.errors import UnknownPaper
 from records.models import Check, Status
 from records.status import derive_statuses
@@ -51,9 +51,10 @@ def verify(workspace: Workspace, targets: Sequence[str] = ()) -> list[PaperRepor
     store = Store.of(workspace.records())
     papers = [_known(target, store) for target in targets] or list(store.papers)
     reports = [_report(paper_id, store) for paper_id in dict.fromkeys(papers)]
-    stale = not targets and not workspace.is_verified()
     for report in reports:
-        workspace.append(f"verify/{report.paper_id}", report.checks, repeat=stale)
+        workspace.append(f"verify/{report.paper_id}", report.checks)
+    if not targets:
+        workspace.mark_verified(rules_id())
     return reports
 
 

@@ -3,7 +3,7 @@
 A folder holds any of
 
 - ``*.toml``: arrays of tables named after the record types, ``[[paper]]``, ``[[evidence]]``,
-  ``[[assertion]]``, ``[[citation]]``, ``[[claim]]``;
+  ``[[assertion]]``, ``[[citation]]``, ``[[listing]]``, ``[[claim]]``, ``[[run]]``;
 - ``TYPE.csv`` or ``TYPE-anything.csv``: one record a row, an empty cell is an absent field, and a
   column ``conditions.dim`` fills the key ``dim`` of the field ``conditions``; a cell of such a
   column is a number or ``true``/``false`` where it reads as one. Several names in a list field are
@@ -21,7 +21,7 @@ import io
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -55,18 +55,11 @@ def load_folder(folder: Path) -> list[Record]:
     return records
 
 
-def require_known_references(records: Iterable[Record], known: Iterable[Record] = ()) -> None:
-    """Raise DataError where a record names evidence, or a claim to compare with, that is not there.
-
-    Args:
-        records: what is to be added.
-        known: what the store holds already.
-    """
-    records = list(records)
-    everything = [*records, *known]
-    evidence = {r.evidence_id for r in everything if isinstance(r, Evidence)}
-    claims = {r.claim_id for r in everything if isinstance(r, Claim)}
-    papers = {r.paper_id for r in everything if isinstance(r, Paper)}
+def require_known_references(records: Sequence[Record]) -> None:
+    """Raise DataError where a record names evidence, a paper or a claim that is not among them."""
+    evidence = {r.evidence_id for r in records if isinstance(r, Evidence)}
+    claims = {r.claim_id for r in records if isinstance(r, Claim)}
+    papers = {r.paper_id for r in records if isinstance(r, Paper)}
     for record in records:
         for field, target in _references(record):
             pool = {"evidence": evidence, "claim": claims, "paper": papers}[field]
@@ -98,8 +91,6 @@ def require_no_conflict(records: Sequence[Record], others: Sequence[Record]) -> 
 def _references(record: Record) -> Iterator[tuple[str, str]]:
     if isinstance(record, Paper | Assertion | Citation | Claim | ListEntry):
         yield "evidence", record.evidence_id
-    if isinstance(record, Check):
-        yield from (("evidence", evidence_id) for evidence_id in record.evidence_ids)
     if isinstance(record, Assertion | Claim):
         yield "paper", record.paper_id
     if isinstance(record, Citation):

@@ -79,11 +79,12 @@ def number(value: float | None) -> str:
     return f"{value:.4g}"
 
 
-def claimed(value: float | None, comparison: str) -> str:
-    """Return what a claim states of its metric: "260", "> 260" or "diverges"."""
+def claimed(value: float | None, comparison: str, margin: float | None = None) -> str:
+    """Return what a claim states of its metric: "260", "> 260", "0.5 ± 0.02" or "diverges"."""
     if comparison == "diverges":
         return comparison
-    return number(value) if comparison == "=" else f"{comparison} {number(value)}"
+    sign = "" if comparison == "=" else f"{comparison} "
+    return f"{sign}{number(value)}" + (f" ± {number(margin)}" if margin else "")
 
 
 def _is_number(value: Any) -> bool:

@@ -10,16 +10,15 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import math
 import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from filelock import FileLock, Timeout
@@ -38,14 +37,14 @@ from records.models import (
     Record,
     Run,
     digest,
+    distinct,
+    latest,
 )
 from records.status import derive_statuses
 from records.verdict import judge, measurements
 
 if TYPE_CHECKING:
     import pandas as pd
-
-R = TypeVar("R", bound=Record)
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _LOCK_SECONDS = 120
@@ -62,7 +61,8 @@ _SEALED = {
 _READING = {"SELECT", "EXPLAIN"}
 _DAMAGE = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
 _MOST_ROWS = 2_000_000
-_PART = 10_000
+_MOST_CHARACTERS = 500_000_000
+_PART = 1_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,6 @@ class Result:
     """Rows of a query. ``truncated`` tells that there were more than asked for."""
 
     columns: tuple[str, ...]
-    types: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     truncated: bool = False
 
@@ -108,8 +107,9 @@ class Index:
             StoreIndexError: the ledger's records do not fit together.
         """
         left = tuple(self.ledger.half_written())
-        if self._stored("fingerprint") == self.fingerprint():
-            return left + self._stored_problems()
+        noted = self._problems_if_fresh()
+        if noted is not None:
+            return left + noted
         try:
             with FileLock(self.home / "index.lock", timeout=_LOCK_SECONDS):
                 return left + self._rebuild()
@@ -152,7 +152,6 @@ class Index:
         kept = rows if limit is None else rows[:limit]
         return Result(
             columns=_unique([column[0] for column in described]),
-            types=tuple(str(column[1]) for column in described),
             rows=tuple(kept),
             truncated=len(rows) > len(kept),
         )
@@ -162,7 +161,7 @@ class Index:
         self, sql: str, timeout: float
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, threading.Event]]:
         """Open the index for one statement; what DuckDB has against it becomes an error of ours."""
-        if not (math.isfinite(timeout) and timeout > 0):
+        if not 0 < timeout <= threading.TIMEOUT_MAX:
             raise QueryError(f"the time limit is a number of seconds above 0, not {timeout}")
         with _open_sealed(self.path) as connection:
             _require_one_reading_statement(connection, sql)
@@ -171,10 +170,16 @@ class Index:
                     with _ctrl_c():
                         yield connection, expired
                 except _DAMAGE as error:
-                    self.path.unlink(missing_ok=True)
+                    with suppress(OSError):
+                        self.path.unlink()
                     raise StoreIndexError(
-                        f"the index {self.path} is damaged and was removed; the next command "
-                        f"rebuilds it: {error}"
+                        f"the index {self.path} is damaged; delete it where it is still there, and "
+                        f"the next command rebuilds it: {error}"
+                    ) from error
+                except (duckdb.OutOfMemoryException, MemoryError) as error:
+                    raise QueryError(
+                        f"the statement needs more than {_SEALED['memory_limit']} of memory; "
+                        "ask for less"
                     ) from error
                 except duckdb.Error as error:
                     if expired.is_set():
@@ -197,7 +202,8 @@ class Index:
         except (OSError, ValueError) as error:
             raise QueryError(f"cannot write {target}: {error}") from error
 
-    def _stored(self, key: str) -> str | None:
+    def _meta(self) -> dict[str, str] | None:
+        """Return what the index file says of itself; None where it is missing or unreadable."""
         try:
             if not self.path.exists():
                 return None
@@ -205,19 +211,24 @@ class Index:
             raise WorkspaceError(f"cannot read the workspace {self.home}: {error}") from error
         try:
             with _open_sealed(self.path) as connection:
-                row = connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+                rows = connection.execute("SELECT key, value FROM meta").fetchall()
         except (duckdb.Error, StoreIndexError):
             return None
-        return None if row is None else str(row[0])
+        return {str(key): str(value) for key, value in rows}
 
-    def _stored_problems(self) -> tuple[str, ...]:
-        return tuple(json.loads(self._stored("problems") or "[]"))
+    def _problems_if_fresh(self) -> tuple[str, ...] | None:
+        """Return the problems that an up-to-date index has noted; None if it is stale."""
+        meta = self._meta()
+        if meta is None or meta.get("fingerprint") != self.fingerprint():
+            return None
+        return tuple(json.loads(meta.get("problems", "[]")))
 
     def _rebuild(self) -> tuple[str, ...]:
+        noted = self._problems_if_fresh()  # another process may have been faster
+        if noted is not None:
+            return noted
+        corrupt = self.path.exists() and self._meta() is None
         fingerprint = self.fingerprint()
-        if self._stored("fingerprint") == fingerprint:
-            return self._stored_problems()
-        corrupt = self.path.exists() and self._stored("fingerprint") is None
         contents = self.ledger.read()
         for left in self.home.glob(
             ".index-*"
@@ -245,7 +256,7 @@ def build(path: Path, contents: Contents, fingerprint: str) -> None:
     """Build an index file from the current batches of a ledger.
 
     Raises:
-        StoreIndexError: records do not fit together, such as two papers of one id.
+        StoreIndexError: a value does not fit its column.
     """
     connection = duckdb.connect(str(path))
     try:
@@ -277,23 +288,23 @@ def _ctrl_c() -> Iterator[None]:
 
 
 def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
-    assertions = _latest(records, Assertion, "assertion_id")
-    claims = _latest(records, Claim, "claim_id")
-    papers = _latest(records, Paper, "paper_id")
+    assertions = latest(records, Assertion, "assertion_id")
+    claims = latest(records, Claim, "claim_id")
+    papers = latest(records, Paper, "paper_id")
     known = {paper.paper_id for paper in papers}
     checks = [r for r in records if isinstance(r, Check) and r.paper_id in known]
-    runs = _latest(records, Run, "run_id")
+    runs = latest(records, Run, "run_id")
     by_id = {claim.claim_id: claim for claim in claims}
     measured = measurements(runs)
     return {
         "papers": _rows(papers),
-        "evidence": _rows(_latest(records, Evidence, "evidence_id")),
-        "listings": _rows(_distinct(records, ListEntry)),
+        "evidence": _rows(latest(records, Evidence, "evidence_id")),
+        "listings": _rows(distinct(records, ListEntry)),
         "assertions": _rows(assertions),
         "checks": [
             {"check_id": c.check_id, **row} for c, row in zip(checks, _rows(checks), strict=True)
         ],
-        "citations": _rows(_distinct(records, Citation)),
+        "citations": _rows(distinct(records, Citation)),
         "claims": _numbered(_rows(claims)),
         "runs": [
             {**r.model_dump(mode="json", exclude={"metrics"}), "signature": r.signature}
@@ -303,14 +314,6 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
         "verdicts": _rows([judge(claim, measured, by_id) for claim in claims]),
         "derived_statuses": _numbered(_rows(derive_statuses(assertions, checks))),
     }
-
-
-def _latest(records: Sequence[Record], model: type[R], key: str) -> list[R]:
-    return list({getattr(r, key): r for r in records if isinstance(r, model)}.values())
-
-
-def _distinct(records: Sequence[Record], model: type[R]) -> list[R]:
-    return list(dict.fromkeys(r for r in records if isinstance(r, model)))
 
 
 def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -391,10 +394,14 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
 def _fetch(
     cursor: duckdb.DuckDBPyConnection, most: int, expired: threading.Event, timeout: float
 ) -> list[tuple[Any, ...]]:
-    """Return at most ``most`` rows, taken in parts so that the time limit is heeded."""
+    """Return at most ``most`` rows, taken in parts so that limits of time and size are heeded."""
     rows: list[tuple[Any, ...]] = []
+    size = 0
     while len(rows) < most and (part := cursor.fetchmany(min(_PART, most - len(rows)))):
         rows += part
+        size += sum(len(value) for row in part for value in row if isinstance(value, str | bytes))
+        if size > _MOST_CHARACTERS:
+            raise QueryError(f"the answer has over {_MOST_CHARACTERS:,} characters; ask for less")
         if expired.is_set():
             raise _stopped(timeout)
     return rows

@@ -153,8 +153,8 @@ class Ledger:
         own = [name for name in self.names() if _slug_of(name) == slug]
         if own and not repeat and self._holds(own[-1], content):
             return None
-        # a clock that was set back must not put the new batch before the one that it replaces
-        when = max([time.time_ns(), *(int(name[:20]) + 1 for name in own)])
+        # a clock that was set back must not put the new batch before an older one
+        when = max([time.time_ns(), *(int(name[:20]) + 1 for name in self.names()[-1:])])
         path = self.folder / f"{when:020d}-{slug}-{hashlib.sha256(content).hexdigest()[:16]}.jsonl"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
@@ -40,6 +41,19 @@ class Record(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", ser_json_inf_nan="strings", str_strip_whitespace=True
     )
+
+
+R = TypeVar("R", bound=Record)
+
+
+def latest(records: Iterable[Record], model: type[R], key: str) -> list[R]:
+    """Return the records of a type; of several with one value of ``key`` the last."""
+    return list({getattr(r, key): r for r in records if isinstance(r, model)}.values())
+
+
+def distinct(records: Iterable[Record], model: type[R]) -> list[R]:
+    """Return the records of a type, equal ones once."""
+    return list(dict.fromkeys(r for r in records if isinstance(r, model)))
 
 
 class Paper(Record):
@@ -167,11 +181,11 @@ class Claim(Record):
     """A number or statement of a paper, and how it is judged.
 
     ``claimed`` is what the paper says of ``metric`` under ``conditions``; ``comparison`` says how
-    (``>`` for the paper's ">260"; ``diverges`` where the paper reports NaN), ``direction`` which
-    way is better. ``replay_tolerance`` is tried first for runs that replay the authors' own random
-    streams. ``compared_to`` names the claim against which the order is judged when the run's scale
-    is not the paper's. ``reference`` holds further values stated for the same point, shown but not
-    judged.
+    (``>`` for the paper's ">260"; ``diverges`` where the paper reports NaN). ``direction``, which
+    way is better, is shown and not judged. ``replay_tolerance`` is tried first for runs that replay
+    the authors' own random streams. ``compared_to`` names the claim against which the order is
+    judged when the run's scale is not the paper's. ``reference`` holds further values stated for
+    the same point, shown but not judged.
     """
 
     claim_id: str = Field(min_length=1)
@@ -255,7 +269,8 @@ class Verdict(Record):
     """Derived: a claim against its runs.
 
     ``measured`` is the median over seeds and ``spread`` their sample standard deviation (None for
-    fewer than two seeds).
+    fewer than two seeds). ``margin`` is how far the measured value may lie from the claimed one, in
+    the metric's unit; None where no value was compared.
     """
 
     claim_id: str
@@ -266,3 +281,4 @@ class Verdict(Record):
     spread: float | None = None
     seeds: tuple[int, ...] = ()
     run_ids: tuple[str, ...] = ()
+    margin: float | None = None

@@ -55,7 +55,7 @@ CREATE TABLE metrics (
 
 CREATE TABLE verdicts (
     claim_id VARCHAR PRIMARY KEY, verdict VARCHAR, reason VARCHAR, rule VARCHAR, measured DOUBLE,
-    spread DOUBLE, seeds BIGINT[], run_ids VARCHAR[]
+    spread DOUBLE, seeds BIGINT[], run_ids VARCHAR[], margin DOUBLE
 );
 
 CREATE TABLE derived_statuses (
@@ -71,7 +71,8 @@ FROM derived_statuses ORDER BY ordinal;
 -- every claim beside what was measured; claimed is NULL where the paper reports a divergence
 CREATE VIEW side_by_side AS
 SELECT c.claim_id, c.paper_id, c.locator, c.kind, c.statement, c.metric, c.claimed, v.measured,
-       v.spread, v.seeds, v.verdict, v.reason, v.run_ids, c.comparison, c.experiment, v.rule
+       v.spread, v.seeds, v.verdict, v.reason, v.run_ids, c.comparison, c.experiment, v.rule,
+       v.margin
 FROM claims c JOIN verdicts v USING (claim_id)
 ORDER BY c.ordinal;
 

@@ -84,7 +84,9 @@ def _judge_value(claim: Claim, measured: Sequence[Measurement]) -> Verdict:
             how += ", which drifts from their log"
     holds = _holds(claim, value, held_to)
     reason = f"measured {value:.6g} ({how}) against {_claimed_text(claim, held_to)}"
-    return _verdict(claim, measured, "reproduced" if holds else "not reproduced", rule, reason)
+    found = _verdict(claim, measured, "reproduced" if holds else "not reproduced", rule, reason)
+    margin = None if claim.claimed is None else _margin(claim.claimed, held_to)
+    return found.model_copy(update={"margin": margin})
 
 
 def _holds(claim: Claim, value: float, tolerance: Tolerance) -> bool:
@@ -108,7 +110,7 @@ def _margin(claimed: float, tolerance: Tolerance) -> float:
 
 
 def _claimed_text(claim: Claim, tolerance: Tolerance) -> str:
-    if claim.comparison == "diverges" or claim.claimed is None:
+    if claim.claimed is None:
         return "divergence"
     margin = _margin(claim.claimed, tolerance)
     sign = "" if claim.comparison == "=" else f"{claim.comparison} "

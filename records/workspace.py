@@ -44,14 +44,19 @@ class Workspace:
         """Return all current records of the ledger."""
         return Ledger(self.home).read().current()
 
-    def is_verified(self) -> bool:
-        """Tell whether the checks are newer than the records that they speak of."""
-        verified = self.newest("verify/")
-        return verified > max(self.newest("curated/"), self.newest("import/"))
+    def is_verified(self, rules: str) -> bool:
+        """Tell whether these rules have judged all records that were brought in.
 
-    def newest(self, origins: str) -> str:
-        """Return the name of the newest batch whose origin begins like this, or ''."""
-        return Ledger(self.home).newest(origins)
+        Args:
+            rules: what identifies the rules, as ``mark_verified`` was told.
+        """
+        ledger = Ledger(self.home)
+        brought_in = max(ledger.newest("curated/"), ledger.newest("import/"))
+        return ledger.newest(f"verified/{rules}") > brought_in
+
+    def mark_verified(self, rules: str) -> None:
+        """Note that these rules have judged all records; their findings are written before."""
+        self.append(f"verified/{rules}", (), repeat=not self.is_verified(rules))
 
     def problems(self) -> tuple[str, ...]:
         """Return a sentence for each ledger file that was left out, after bringing up the index."""

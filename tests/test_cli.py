@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from records.curated import SHIPPED
 from records.ledger import Ledger
 from records.workspace import Workspace
 from reimpl.runner import RerunSummary
@@ -196,6 +198,13 @@ def test_another_paper_is_another_folder(run: Run, home: Path, tmp_path: Path) -
         evidence_id = "mine"
 
         [[assertion]]
+        assertion_id = "mine-authors"
+        paper_id = "2011.07831"
+        field = "authors"
+        value = "Imanol Schlag et al."
+        evidence_id = "mine"
+
+        [[assertion]]
         assertion_id = "mine-venue"
         paper_id = "2011.07831"
         field = "venue"
@@ -204,15 +213,31 @@ def test_another_paper_is_another_folder(run: Run, home: Path, tmp_path: Path) -
         """
     )
     assert run("import", folder, "--home", home).code == 0
+    sql = "SELECT status FROM statuses WHERE paper_id = '2011.07831' AND field = 'venue'"
+    assert run("query", sql, "--home", home, "--format", "csv").out == "status\nverified\n"
     outcome = run("verify", "2011.07831", "--home", home)
     assert outcome.code == 0
     assert "+ verified    iclr 2021" in outcome.out
 
 
-def test_what_is_imported_is_verified_before_it_is_shown(run: Run, home: Path) -> None:
-    sql = "SELECT status FROM statuses WHERE value = 'iclr 2021'"
-    fresh = home.parent / "fresh"
-    assert run("query", sql, "--home", fresh, "--format", "csv").out == "status\nrefuted\n"
+STATUS = "SELECT status FROM statuses WHERE field = 'venue' ORDER BY status"
+
+
+def test_a_fresh_workspace_is_verified_before_it_is_asked(run: Run, tmp_path: Path) -> None:
+    outcome = run("query", STATUS, "--home", tmp_path / "fresh", "--format", "csv")
+    assert outcome.out == "status\nrefuted\nverified\n"
+
+
+def test_what_an_interrupted_command_left_unverified_is_verified_by_the_next(
+    run: Run, home: Path
+) -> None:
+    names = Ledger(home).names()
+    for name in names:
+        if "-verif" in name and "verify_1706" not in name:
+            (home / "ledger" / name).unlink()
+    outcome = run("query", STATUS, "--home", home, "--format", "csv")
+    assert outcome.out == "status\nrefuted\nverified\n"
+    assert len(Ledger(home).names()) == len(names)
 
 
 def folder_of(path: Path, note: str, title: str) -> Path:
@@ -252,6 +277,22 @@ def test_an_import_cannot_change_what_the_store_has(run: Run, home: Path, tmp_pa
     assert outcome.code == 2
     assert "Evidence record-note is in the store already" in outcome.err
     assert Ledger(home).names() == before
+
+
+def test_a_source_can_be_renamed_and_brought_in_again(run: Run, home: Path, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "x", "note-x", "paper-x")
+    assert run("import", folder, "--home", home).code == 0
+    assert run("verify", "paper-x", "--home", home).code == 0
+    text = (folder / "record.toml").read_text()
+    (folder / "record.toml").write_text(text.replace("note-x", "note-y"))
+    assert run("import", folder, "--home", home).code == 0
+
+
+def test_a_copy_of_what_the_store_has_changes_nothing(run: Run, home: Path, tmp_path: Path) -> None:
+    shutil.copytree(SHIPPED / "2102.11174", tmp_path / "copy")
+    before = run("verify", "2102.11174", "--home", home).out
+    assert run("import", tmp_path / "copy", "--home", home).code == 0
+    assert run("verify", "2102.11174", "--home", home).out == before
 
 
 def test_importing_the_same_again_is_nothing_new(run: Run, home: Path, tmp_path: Path) -> None:

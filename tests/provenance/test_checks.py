@@ -73,23 +73,34 @@ def entry(**facts: Any) -> Evidence:
 def listing(*titles: str, length: int | None = None, venue: str = "iclr 2019") -> list[Record]:
     facts = {"venue": venue, "length": len(titles) if length is None else length}
     entries = [
-        ListEntry(evidence_id="list", position=n, title=t) for n, t in enumerate(titles, start=1)
+        ListEntry(evidence_id="list", position=n, title=t, authors=tuple(AUTHORS))
+        for n, t in enumerate(titles, start=1)
     ]
     return [source("list", "accepted-list", **facts), *entries]
 
 
-def checks(rule: str, *records: Record) -> list[Check]:
-    found = check_paper("1901.00001", Store.of([paper(), NOTE, *records]))
+def store_of(*records: Record, known_authors: bool = True) -> Store:
+    """Return a store with the paper, a note on it and, unless others are asserted, its authors."""
+    asserted = any(isinstance(r, Assertion) and r.field == "authors" for r in records)
+    authors = [BY_THEM] if known_authors and not asserted else []
+    return Store.of([paper(), NOTE, *authors, *records])
+
+
+def checks(rule: str, *records: Record, known_authors: bool = True) -> list[Check]:
+    found = check_paper("1901.00001", store_of(*records, known_authors=known_authors))
     return [check for check in found if check.rule == rule]
 
 
 def statuses(*records: Record) -> list[Status]:
-    store = Store.of([paper(), NOTE, *records])
+    store = store_of(*records)
     return derive_statuses(store.assertions, check_paper("1901.00001", store))
 
 
-def outcomes(rule: str, *records: Record) -> list[tuple[str | None, str]]:
-    return [(check.value, check.outcome) for check in checks(rule, *records)]
+def outcomes(
+    rule: str, *records: Record, known_authors: bool = True
+) -> list[tuple[str | None, str]]:
+    found = checks(rule, *records, known_authors=known_authors)
+    return [(check.value, check.outcome) for check in found]
 
 
 def test_the_venue_is_read_from_the_header_of_the_volume() -> None:
@@ -105,10 +116,13 @@ def test_the_year_of_a_venue_counts() -> None:
     assert outcomes("volume-venue", *records) == [("iclr 2018", "contradicted")]
 
 
-def test_an_entry_contradicts_nothing_while_its_authors_are_not_compared() -> None:
-    records = [says("venue", "icml 2019"), says("pages", "2-3"), entry(pages="1-9"), HEAD]
-    assert outcomes("volume-venue", *records) == [("icml 2019", "unavailable")]
-    assert outcomes("bibliographic-fields", *records) == [("2-3", "unavailable")]
+@pytest.mark.parametrize("venue", ["iclr 2019", "icml 2019"])
+def test_a_title_alone_decides_nothing_while_authors_are_not_compared(venue: str) -> None:
+    said = [says("title", TITLE), says("venue", venue), says("pages", "1-9")]
+    records = [*said, entry(pages="1-9"), HEAD, *listing(TITLE, venue=venue)]
+    for rule in ("volume-venue", "accepted-list", "listed-title", "bibliographic-fields"):
+        found = outcomes(rule, *records, known_authors=False)
+        assert {outcome for _, outcome in found} == {"unavailable"}, rule
 
 
 def test_a_paper_of_the_same_title_by_others_is_another_paper() -> None:
@@ -116,12 +130,20 @@ def test_a_paper_of_the_same_title_by_others_is_another_paper() -> None:
     records = [says("authors", "Yoshua Bengio"), says("venue", "icml 2009"), entry(), HEAD]
     assert outcomes("volume-venue", *records) == []
     assert outcomes("namesake", *records) == [(None, "unavailable")]
+    listed = [says("authors", "Yoshua Bengio"), says("venue", "iclr 2019"), *listing(TITLE)]
+    assert outcomes("accepted-list", *listed) == [("iclr 2019", "unavailable")]
+
+
+def test_a_listed_title_of_a_namesake_is_not_the_papers() -> None:
+    other = ListEntry(evidence_id="list", position=1, title="Another", authors=("Ada Lovelace",))
+    evidence = source("list", "accepted-list", venue="iclr 2019", length=1)
+    assert outcomes("listed-title", says("title", "Another"), evidence, other) == []
 
 
 def test_an_asserted_title_does_not_choose_the_paper() -> None:
     records = [says("title", "Another"), says("venue", "iclr 2019"), *listing("Another")]
     assert outcomes("accepted-list", *records) == [("iclr 2019", "absent")]
-    assert outcomes("listed-title", *records) == [("Another", "unavailable")]
+    assert outcomes("listed-title", *records) == []
 
 
 def test_a_volume_whose_header_was_not_read_decides_nothing() -> None:
@@ -227,8 +249,12 @@ def test_a_source_that_gives_one_field_two_values_contradicts_itself() -> None:
 
 
 def test_one_value_written_in_two_ways_is_no_contradiction() -> None:
-    records = [says("venue", "nips 2017"), says("venue", "NeurIPS 2017"), says("keyword", "a"),
-               says("keyword", "b")]  # fmt: skip
+    both = [
+        says("authors", "Ada Lovelace; Søren Ørsted"),
+        says("authors", "Lovelace, Ada and Ørsted, S."),
+    ]
+    venues = [says("venue", "nips 2017"), says("venue", "NeurIPS 2017")]
+    records = [*both, *venues, says("keyword", "a"), says("keyword", "b")]
     assert outcomes("note-against-field", *records) == []
 
 
@@ -249,7 +275,11 @@ def test_two_sources_that_disagree_are_not_one_that_contradicts_itself() -> None
         ("volume", "PMLR 139", "contradicted"),
         ("year", "2019", "confirmed"),
         ("year", "2020", "confirmed"),  # the entry's own year, after the conference
+        ("year", "2019a", "confirmed"),
         ("year", "2018", "contradicted"),
+        ("pages", "see there!", "unavailable"),
+        ("volume", "Neurocomputing 7", "unavailable"),
+        ("year", "2018 or so, or 2019", "unavailable"),
     ],
 )
 def test_the_proceedings_decide_bibliographic_fields(field: str, value: str, outcome: str) -> None:
@@ -318,7 +348,8 @@ def test_the_identifier_is_of_the_month_of_announcement(day: str, outcome: str) 
 
 def test_a_date_that_agrees_proves_no_identifier() -> None:
     records = [says("first posted", "2019-01-31"), says("arxiv id", "1901.99999")]
-    assert {s.status for s in statuses(*records)} == {"unverified"}
+    found = {s.field: s.status for s in statuses(*records)}
+    assert (found["first posted"], found["arxiv id"]) == ("unverified", "unverified")
 
 
 @pytest.mark.parametrize(
@@ -462,7 +493,8 @@ def test_no_number_is_not_proved_by_claims_that_speak_of_other_things() -> None:
 
 def test_agreeing_dimensions_do_not_verify_a_formula() -> None:
     shaped = source("note", "record", "note", shapes={"S": ["a", "b"]})
-    assert [s.status for s in statuses(shaped, says("update rule", "S + S"))] == ["unverified"]
+    found = {s.field: s.status for s in statuses(shaped, says("update rule", "S + S"))}
+    assert found["update rule"] == "unverified"
 
 
 def test_a_formula_that_cannot_be_read_is_unavailable() -> None:
@@ -511,7 +543,7 @@ def test_evidence_in_a_form_that_no_rule_knows_is_unavailable_and_no_crash(
 ) -> None:
     records = [evidence, says("first posted", "2019-01-01"), says("PMLR v130", "x"),
                says("update rule", "S + S"), says("title", TITLE)]  # fmt: skip
-    found = check_paper("1901.00001", Store.of([paper(), NOTE, *records]))
+    found = check_paper("1901.00001", store_of(*records))
     assert "wrong" not in {c.severity for c in found}
 
 
@@ -520,3 +552,28 @@ def test_a_date_in_another_form_is_not_called_false(day: str) -> None:
     assert outcomes("version-dates", says("first posted", day), versions(TITLE)) == [
         (day, "unavailable")
     ]
+
+
+def test_a_volume_that_the_evidence_leaves_out_contradicts_nothing() -> None:
+    toc = source("toc", "pmlr-entry", title=TITLE, authors=AUTHORS)
+    found = checks("bibliographic-fields", says("volume", "PMLR 7"), toc)
+    assert [c.field for c in found] == ["authors"]
+
+
+def test_evidence_that_is_not_in_the_store_counts_as_the_lowest_grade() -> None:
+    said = says("first posted", "2019-01-01", by="lost")
+    found = check_paper("1901.00001", store_of(said, says("arxiv id", "1901.00001")))
+    assert {c.grade for c in found if "lost" in c.evidence_ids} == {"transcribed"}
+
+
+@pytest.mark.parametrize(("declared", "severity"), [("contested", "outdated"), ("odd", "wrong")])
+def test_a_declared_status_that_is_none_is_wrong(declared: str, severity: str) -> None:
+    records = [says("venue status", declared), says("venue", "iclr 2019"), entry(), HEAD]
+    (check,) = checks("declared-status", *records)
+    assert check.severity == severity
+
+
+def test_a_declared_status_counts_a_value_once_however_it_is_written() -> None:
+    records = [says("venue", "iclr 2019"), says("venue", "ICLR 2019"), entry(), HEAD]
+    (check,) = checks("declared-status", says("venue status", "verified"), *records)
+    assert check.outcome == "confirmed"

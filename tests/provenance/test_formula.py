@@ -66,3 +66,9 @@ def test_a_product_has_the_shape_that_numpy_gives_it(factors: list[tuple[str, bo
         return
     rows, columns = shape_of(text, MATRICES)
     assert (SIZES[rows], SIZES[columns]) == expected
+
+
+@pytest.mark.parametrize("shapes", [{"": ["a"]}, {"S": "ab"}, {"S": ["a", "b", "c"]}])
+def test_shapes_that_make_no_sense_are_refused(shapes: dict[str, list[str]]) -> None:
+    with pytest.raises(FormulaError):
+        shape_of("S + S", shapes)

@@ -14,6 +14,7 @@ from provenance.match import (
     parse_venue,
     same_title,
     series_mentioned,
+    stated_year,
     venue_series,
     volume_number,
 )
@@ -59,7 +60,10 @@ def test_symbols_count_where_they_carry_meaning(one: str, other: str, same: bool
 @pytest.mark.parametrize(
     ("volume", "number"),
     [("PMLR 139", "139"), ("139", "139"), ("v139", "139"), ("PMLR v139", "139"),
-     ("vol. 139", "139"), ("PMLR, volume R3", "R3"), ("Neurocomputing 568", None)],
+     ("Proceedings of Machine Learning Research 139", "139"), ("PMLR 139:9355-9366", "139"),
+     ("volume 139 of Proceedings of Machine Learning Research", "139"), ("PMLR-139", "139"),
+     ("pmlr r3", "R3"), ("volumes 138 and 139", None), ("vol. 139", "139"),
+     ("PMLR, volume R3", "R3"), ("Neurocomputing 568", None)],
 )  # fmt: skip
 def test_a_volume_has_one_number_however_it_is_written(volume: str, number: str | None) -> None:
     assert volume_number(volume) == number
@@ -111,6 +115,9 @@ def test_december_is_followed_by_january() -> None:
         "9355-9366",
         "9355–9366",
         "9355– 9366",
+        "9355 to 9366.",
+        "{9355--9366}",
+        "PMLR 139:9355-9366",
         " 9355 - 9366 ",
     ],
 )
@@ -140,6 +147,7 @@ def test_a_conference_is_recognised_by_its_whole_name(name: str, series: str | N
         ("icml 2021", Venue("icml", 2021)),
         ("NeurIPS, 2021", Venue("nips", 2021)),
         ("arXiv 2021", None),
+        ("Proceedings of the 35th International Conference on Machine Learning 2021", None),
         ("icml", None),
         ("2021", None),
     ],
@@ -156,3 +164,12 @@ def test_series_are_found_in_a_sentence_as_whole_words() -> None:
 
 def test_ordinals_are_read() -> None:
     assert ordinals("the 35th and the 2nd, not 24 nor x3rd") == [35, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [("2021a", "2021"), ("{2021}", "2021"), ("July 2021", "2021"), ("2021-07-18", "2021"),
+     ("2020 or 2021", None), ("soon", None), ("120213", None)],
+)  # fmt: skip
+def test_a_year_is_read_where_there_is_one(text: str, year: str | None) -> None:
+    assert stated_year(text) == year

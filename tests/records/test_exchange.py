@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from records.exchange import number, render
+from records.exchange import claimed, number, render
 
 COLUMNS = ("name", "value", "list")
 ROWS = [("a,b", 0.5, ["x", "y"]), ('q"uote', math.nan, []), (None, None, None)]
@@ -49,6 +49,20 @@ def test_a_table_shows_markup_as_it_is() -> None:
 )
 def test_a_number_is_shown_as_people_read_it(value: float | None, text: str) -> None:
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "comparison", "margin", "text"),
+    [
+        (0.5, "=", 0.02, "0.5 ± 0.02"),
+        (260, ">", 0.0, "> 260"),
+        (None, "diverges", None, "diverges"),
+    ],
+)
+def test_a_claim_is_shown_with_its_comparison_and_margin(
+    value: float | None, comparison: str, margin: float | None, text: str
+) -> None:
+    assert claimed(value, comparison, margin) == text
 
 
 def test_a_terminal_is_shown_control_characters_and_does_not_obey_them() -> None:

@@ -205,4 +205,5 @@ def test_a_run_at_the_papers_scale_outweighs_reduced_ones() -> None:
 def test_the_reason_states_the_measured_value_and_the_tolerance() -> None:
     found = verdict(claim(tolerance=Tolerance(absolute=0.02)), measured(1.01))
     assert found.reason == "measured 1.01 (1 seed) against 1 ± 0.02"
+    assert found.margin == 0.02
     assert found.rule == "value-2"
