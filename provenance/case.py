@@ -9,6 +9,7 @@ from functools import cached_property
 
 from provenance.match import Venue, same_title
 from provenance.names import share_an_author, split_authors
+from provenance.sources.arxiv import parse_versions
 from provenance.sources.pmlr import VolumeHeader, parse_volume_header
 from records.models import (
     Assertion,
@@ -131,10 +132,14 @@ class Case:
 
         What is only asserted is not among them, since it is what the rules are to judge.
         """
+        had = [v.title for e in self.about("arxiv-versions") for v in parse_versions(e.facts)]
+        return list(dict.fromkeys(t for t in [self.record_title, *had] if t is not None))
+
+    @cached_property
+    def record_title(self) -> str | None:
+        """The title that the paper's record has."""
         paper = self.store.papers.get(self.paper_id)
-        versions = [v for e in self.about("arxiv-versions") for v in e.facts.get("versions", [])]
-        had = [str(v["title"]) for v in versions if v.get("title")]
-        return list(dict.fromkeys([*([paper.title] if paper else []), *had]))
+        return paper.title if paper else None
 
     def is_title(self, title: str) -> bool:
         """Tell whether this is one of the paper's titles."""

@@ -8,7 +8,8 @@ from datetime import date
 
 from provenance.case import Case, Finding
 from provenance.formula import DimensionError, FormulaError, shape_of
-from provenance.match import Month, arxiv_month, parse_day
+from provenance.match import Month, arxiv_month, parse_day, same_title
+from provenance.sources.arxiv import parse_versions
 from records.models import Citation, Evidence
 
 _COSTS = ("words_per_second", "tokens_per_second")
@@ -71,31 +72,33 @@ def _posting_year(case: Case, value: str, month: Month) -> Finding:
 
 
 def identifier_title(case: Case) -> Iterator[Finding]:
-    """An arXiv identifier is right if what arXiv has under it bears the paper's title."""
+    """An arXiv identifier is right if what arXiv has under it bears the title of the record."""
     for identifier in case.values("arxiv id"):
         for history in case.store.of_kind("arxiv-versions"):
-            titles = [v["title"] for v in history.facts.get("versions", []) if v.get("title")]
-            if history.facts.get("arxiv_id") != identifier or not titles:
-                continue
-            same = any(case.is_title(title) for title in titles)
-            yield Finding(
-                "arxiv id",
-                identifier,
-                "confirmed" if same else "contradicted",
-                f"{history.source}: it is titled '{titles[-1]}'",
-                [history.evidence_id],
-                None if same else "wrong",
-                titles[-1],
-            )
+            titles = [v.title for v in parse_versions(history.facts) if v.title]
+            if history.facts.get("arxiv_id") == identifier and titles:
+                yield _titled(case, identifier, titles, history)
+
+
+def _titled(case: Case, identifier: str, titles: list[str], history: Evidence) -> Finding:
+    same = any(same_title(title, case.record_title or "") for title in titles)
+    return Finding(
+        "arxiv id",
+        identifier,
+        "confirmed" if same else "contradicted",
+        f"{history.source}: it is titled '{titles[-1]}'",
+        [history.evidence_id],
+        None if same else "wrong",
+        titles[-1],
+    )
 
 
 def version_dates(case: Case) -> Iterator[Finding]:
     """The date of first posting is that of version 1."""
     for history in case.about("arxiv-versions"):
-        first = [v for v in history.facts.get("versions", []) if v.get("version") == 1]
-        for value in case.values("first posted") if first else []:
-            posted = parse_day(str(first[0].get("posted")))
-            yield _first_posted(value, posted, history)
+        for first in [v for v in parse_versions(history.facts) if v.number == 1]:
+            for value in case.values("first posted"):
+                yield _first_posted(value, first.posted, history)
 
 
 def _first_posted(value: str, posted: date | None, history: Evidence) -> Finding:
@@ -147,8 +150,7 @@ def _arxiv_id(case: Case, paper_id: str) -> str:
 
 def _last_version(case: Case, paper_id: str) -> tuple[Month | None, list[str]]:
     for history in Case(paper_id, case.store).about("arxiv-versions"):
-        days = [parse_day(str(v.get("posted"))) for v in history.facts.get("versions", [])]
-        dates = [day for day in days if day is not None]
+        dates = [v.posted for v in parse_versions(history.facts) if v.posted]
         if dates:
             return Month(max(dates).year, max(dates).month), [history.evidence_id]
     return None, []

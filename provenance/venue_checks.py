@@ -20,6 +20,7 @@ from provenance.match import (
     volume_number,
 )
 from provenance.names import Comparison, compare_authors, split_authors
+from provenance.sources.arxiv import Version, parse_versions
 from records.models import Assertion, Evidence, ListEntry, Outcome, Severity
 
 _NEARLY_THE_SAME = 0.85
@@ -268,36 +269,28 @@ def _compare_field(field: str, value: str, entry: ProceedingsEntry) -> Compariso
 def title_versions(case: Case) -> Iterator[Finding]:
     """The title is that of the latest arXiv version; an earlier one was right when written."""
     for history in case.about("arxiv-versions"):
-        titled = [v for v in history.facts.get("versions", []) if v.get("title")]
-        if not titled:
-            continue
-        latest = max(titled, key=lambda v: v["version"])
-        for value in case.values("title"):
-            match = [v for v in titled if same_title(v["title"], value)]
-            yield _title_finding(value, history, latest, match)
+        versions = parse_versions(history.facts)
+        if any(version.title for version in versions):
+            for value in case.values("title"):
+                yield _title_finding(value, history, versions)
 
 
-def _title_finding(
-    value: str, history: Evidence, latest: dict[str, str], match: list[dict[str, str]]
-) -> Finding:
-    now = f"v{latest['version']} ({latest['posted']}) is titled '{latest['title']}'"
+def _title_finding(value: str, history: Evidence, versions: Sequence[Version]) -> Finding:
+    titled = [version for version in versions if version.title]
+    latest, found = titled[-1], titled[-1].title or ""
+    bearing = [version for version in titled if same_title(version.title or "", value)]
+    now = f"{latest} is titled '{found}'"
     evidence = [history.evidence_id]
-    if latest in match:
+    if latest in bearing:
         return Finding("title", value, "confirmed", f"{history.source}: {now}", evidence)
-    if match:
-        was = f"the title of v{match[-1]['version']} ({match[-1]['posted']})"
-        return Finding(
-            "title", value, "contradicted", f"{was}; {now}", evidence, "outdated", latest["title"]
-        )
-    return Finding(
-        "title",
-        value,
-        "contradicted",
-        f"no version has it; {now}",
-        evidence,
-        "wrong",
-        latest["title"],
-    )
+    if bearing:
+        reason = f"the title of {bearing[-1]}; {now}"
+        return Finding("title", value, "contradicted", reason, evidence, "outdated", found)
+    if len(titled) < len(versions):
+        reason = f"none of the versions whose titles were read has it; {now}"
+        return Finding("title", value, "unavailable", reason, evidence, found=found)
+    reason = f"no version has it; {now}"
+    return Finding("title", value, "contradicted", reason, evidence, "wrong", found)
 
 
 def listed_title(case: Case) -> Iterator[Finding]:

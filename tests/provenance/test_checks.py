@@ -326,10 +326,15 @@ def versions(*titles: str | None) -> Evidence:
 def test_an_old_title_is_outdated_and_an_invented_one_wrong(
     title: str, outcome: str, severity: str | None
 ) -> None:
-    (check,) = checks(
-        "title-versions", says("title", title), versions("Its First Title", None, TITLE)
-    )
+    (check,) = checks("title-versions", says("title", title), versions("Its First Title", TITLE))
     assert (check.outcome, check.severity) == (outcome, severity)
+
+
+def test_a_version_whose_title_was_not_read_may_have_any() -> None:
+    history = versions("Its First Title", None, TITLE)
+    assert outcomes("title-versions", says("title", "Another"), history) == [
+        ("Another", "unavailable")
+    ]
 
 
 @pytest.mark.parametrize(
