@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import fwp
 from provenance.verify import verify
 from records.workspace import Workspace, open_workspace
 
 NOBODY = 65534
+
+# a busy machine makes single examples slow, and that is no failure
+settings.register_profile("repository", deadline=None)
+settings.load_profile("repository")
 
 
 @dataclass(frozen=True)
