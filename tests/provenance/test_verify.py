@@ -101,6 +101,12 @@ def test_what_could_not_be_checked_offline_says_so(report: PaperReport) -> None:
     assert "Could not be checked" in reports_text([report])
 
 
+def test_every_rule_can_read_the_shipped_evidence(workspace: Workspace) -> None:
+    # a rule that fails is turned into "unavailable", which would hide a defect of ours
+    reasons = [c.reason for r in verify(workspace) for c in r.checks]
+    assert [reason for reason in reasons if "could not read the evidence" in reason] == []
+
+
 def test_nothing_is_called_wrong_of_the_other_papers(workspace: Workspace) -> None:
     others = [r for r in verify(workspace) if r.paper_id != "2102.11174"]
     assert len(others) == 60
