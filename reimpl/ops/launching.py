@@ -1,0 +1,135 @@
+"""How kernels are tuned, launched and compiled ahead of time.
+
+A kernel has a short list of configurations. On a GPU triton's autotuner picks one a shape; under
+the interpreter, which has nothing to time, the first is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import triton
+
+LARGEST_HEAD = 256
+"""Head dimensions that the kernels take."""
+
+INTERPRETED = bool(triton.knobs.runtime.interpret)
+"""Whether triton's interpreter runs what is decorated in this process (TRITON_INTERPRET=1)."""
+
+_pinned: ContextVar[int | None] = ContextVar("pinned configuration", default=None)
+
+
+@dataclass(frozen=True)
+class Config:
+    """One way to compile a kernel: block sizes and the shape of a program."""
+
+    num_warps: int
+    num_stages: int = 1
+    blocks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The choice in a few words, such as ``BV=32 warps=4 stages=2``."""
+        blocks = "".join(f"{name}={size} " for name, size in self.blocks.items())
+        return f"{blocks}warps={self.num_warps} stages={self.num_stages}"
+
+
+@dataclass(frozen=True)
+class CompileCase:
+    """One kernel in one configuration, for compilation without a GPU.
+
+    ``signature`` gives each argument's triton type (``*bf16``, ``i64``, ``fp32``, ``constexpr``);
+    ``constants`` the values of the constexpr ones, the configuration's blocks among them.
+    ``aligned`` names the addresses and integers that a launch finds to be multiples of 16, as the
+    JIT compiler does.
+    """
+
+    name: str
+    kernel: Any
+    signature: dict[str, str]
+    constants: dict[str, Any]
+    num_warps: int
+    num_stages: int
+    aligned: tuple[str, ...] = ()
+
+
+def interpreted(kernel: Any) -> bool:
+    """Whether triton's interpreter runs this kernel (TRITON_INTERPRET=1 when it was imported)."""
+    return not isinstance(kernel, triton.JITFunction)
+
+
+@contextmanager
+def pinned(index: int) -> Iterator[None]:
+    """Launch each kernel in its configuration ``index`` (modulo its number) inside this block."""
+    token = _pinned.set(index)
+    try:
+        yield
+    finally:
+        _pinned.reset(token)
+
+
+class Tuned:
+    """A kernel with its configurations; ``key`` names the arguments that the choice depends on.
+
+    ``configs(arguments)`` lists what fits a launch, best guess first. Kernels must write each
+    output from inputs alone, since tuning runs them several times.
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        configs: Callable[[dict[str, Any]], Sequence[Config]],
+        key: Sequence[str],
+    ) -> None:
+        self.kernel = kernel
+        self.configs = configs
+        self.key = tuple(key)
+        self._best: dict[tuple[Any, ...], Config] = {}
+
+    def launch(
+        self,
+        grid: Callable[[dict[str, int]], tuple[int, ...]],
+        *,
+        tune: bool = True,
+        **arguments: Any,
+    ) -> None:
+        """Run the kernel on ``grid(blocks)`` programs.
+
+        Without ``tune``, for kernels that overwrite what they read, the first configuration is used.
+        """
+        config = self._choose(grid, arguments) if tune else self.configs(arguments)[0]
+        self._run(config, grid, arguments)
+
+    def _run(
+        self, config: Config, grid: Callable[[dict[str, int]], tuple[int, ...]], arguments: Any
+    ) -> None:
+        meta = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+        self.kernel[grid(config.blocks)](**arguments, **config.blocks, **meta)
+
+    def _choose(self, grid: Any, arguments: dict[str, Any]) -> Config:
+        configs = self.configs(arguments)
+        pin = _pinned.get()
+        if pin is not None:
+            return configs[pin % len(configs)]
+        if len(configs) == 1 or interpreted(self.kernel) or not torch.cuda.is_available():
+            return configs[0]
+        if torch.cuda.is_current_stream_capturing():  # nothing may be timed
+            return configs[0]
+        key = tuple(arguments[name] for name in self.key)
+        if key not in self._best:
+            times = [
+                triton.testing.do_bench(lambda c=c: self._run(c, grid, arguments), quantiles=[0.5])
+                for c in configs
+            ]
+            self._best[key] = configs[times.index(min(times))]
+        return self._best[key]
+
+
+def block(size: int) -> int:
+    """Return the power of two, at least 16, that holds ``size``: what a tile product needs."""
+    return max(16, 1 << (size - 1).bit_length())
