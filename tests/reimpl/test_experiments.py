@@ -26,16 +26,18 @@ def test_importing_does_not_import_torch(module: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_names_are_the_three_experiments() -> None:
-    assert experiments.names() == ("exact", "capacity", "update-rule")
+def test_names_are_the_four_experiments() -> None:
+    assert experiments.names() == ("exact", "lineage", "capacity", "update-rule")
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownExperiment, match="'fig2'; known: exact, capacity, update-rule"):
+    with pytest.raises(
+        UnknownExperiment, match="'fig2'; known: exact, lineage, capacity, update-rule"
+    ):
         experiments.get("fig2")
 
 
-@pytest.mark.parametrize("name", ["exact", "capacity", "update-rule"])
+@pytest.mark.parametrize("name", ["exact", "lineage", "capacity", "update-rule"])
 def test_an_unknown_scale_lists_the_known_ones(name: str) -> None:
     with pytest.raises(UnknownExperiment, match="no scale 'huge'; use quick, laptop, paper"):
         experiments.get(name).points("huge")
