@@ -68,7 +68,7 @@ def all_(options: argparse.Namespace) -> int:
     _say("Verifying the curated records on the evidence that is on record ...")
     reports = _verify(workspace, ())
     _say("Rerunning the quick claims (finished runs are not repeated) ...")
-    rerun = _rerun(workspace, QUICK, jobs=options.jobs)
+    rerun = _rerun(workspace, _quick(), jobs=options.jobs)
     print(findings_text([c for r in reports for c in r.findings]), end="\n\n")
     print(gaps_text([c for r in reports for c in r.unavailable]), end="\n\n")
     print("Fields on which sources disagree")
@@ -237,6 +237,13 @@ def _open(options: argparse.Namespace) -> Workspace:
     for problem in problems:
         print(printable(f"fwp: note: {problem}"), file=sys.stderr)
     return workspace
+
+
+def _quick() -> tuple[str, ...]:
+    """Return the experiments of the main job; the lineage joins where others' code is installed."""
+    from reimpl.experiments.lineage import PACKAGES, installed_version
+
+    return (*QUICK, "lineage") if all(map(installed_version, PACKAGES.values())) else QUICK
 
 
 def _say(text: str) -> None:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, log_softmax, relu
 
 from records.errors import ConfigError
-from reimpl.feature_maps import feature_map
+from reimpl.feature_maps import feature_map, sum_normalise
+from reimpl.ops import fast_weight_attention
 from reimpl.rules import Normalisation, run_rule
 
 WIKITEXT103_WORDS = 267_735
@@ -101,20 +102,48 @@ class FastWeightAttention(nn.Module):
         beta = torch.sigmoid(parts[..., -1]) if c.rule == "delta" else None
         if self.training:
             self.phi.redraw(c.d_head)
-        state = state or {}
-        y, S, z = run_rule(
-            self.phi(q),
-            self.phi(k),
-            v,
-            beta,
-            rule=c.rule,
-            normalisation=c.normalisation,
-            initial_state=state.get("S"),
-            initial_z=state.get("z"),
-        )
+        y, state = _attend(self.phi(q), self.phi(k), v, beta, c, state or {})
         if c.output_scale:
             y = y * c.d_head**-0.5
-        return self.output(y.flatten(-2)), {"S": S} if z is None else {"S": S, "z": z}
+        return self.output(y.flatten(-2)), state
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor | None, config: ModelConfig, state: LayerState
+) -> tuple[Tensor, LayerState]:
+    """Apply the model's rule and normalisation to φ(q), φ(k); return outputs and the next state.
+
+    Under attention normalisation z is a column of the state, written by values of 1 (Eq. 18). The
+    delta rule so normalised (Eq. 26-28) divides each read by it, which has no parallel form.
+    """
+    S, z = state.get("S"), state.get("z")
+    attention = config.normalisation == "attention"
+    if attention and config.rule == "delta":
+        result = run_rule(
+            q,
+            k,
+            v,
+            beta,
+            rule="delta",
+            normalisation="attention",
+            initial_state=S,
+            initial_z=z,
+        )
+        assert result.z is not None
+        return result.output, {"S": result.state, "z": result.z}
+    if config.normalisation == "sum":
+        q, k = sum_normalise(q), sum_normalise(k)
+    if attention:
+        v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
+        S = None if S is None or z is None else torch.cat([S, z.unsqueeze(-1)], -1)
+    q, k = q.to(v.dtype), k.to(v.dtype)
+    y, S = fast_weight_attention(
+        q, k, v, beta, rule=config.rule, initial_state=S, output_final_state=True
+    )
+    assert S is not None
+    if attention:
+        return y[..., :-1] / y[..., -1:], {"S": S[..., :-1], "z": S[..., -1]}
+    return y, {"S": S}
 
 
 class SoftmaxAttention(nn.Module):
