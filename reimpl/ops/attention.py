@@ -168,13 +168,16 @@ def kernel(name: Kernel | None) -> Iterator[None]:
 def choose_kernel(problem: Problem) -> Kernel:
     """Return which kernels the triton backend uses for a shape.
 
-    The recurrent ones keep a state in registers and need no tiles of 16: they win where states are
-    small or sequences short, and where there are sequences and heads enough to fill a GPU.
+    The recurrent ones keep a state in registers and need no tiles of 16: they are for states that
+    are small, sequences that are short, and keys whose tiles the chunkwise ones could not hold.
     """
     if _forced is not None:
         return _forced
-    small = problem.d_key <= 32 and problem.d_value <= 32
-    return "recurrent" if problem.length < 64 or (small and problem.length <= 1024) else "chunkwise"
+    from reimpl.ops import chunk_launch
+
+    small = problem.d_key <= 32 and problem.d_value <= 32 and problem.length <= 1024
+    chunks = problem.length >= 64 and not small and chunk_launch.is_suitable(problem)
+    return "chunkwise" if chunks else "recurrent"
 
 
 def choose_backend(problem: Problem, rule: str, backend: str) -> str:

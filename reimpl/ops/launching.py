@@ -14,12 +14,21 @@ from typing import Any
 
 import torch
 import triton
+from torch import Tensor
 
 LARGEST_HEAD = 256
 """Head dimensions that the kernels take."""
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
 """Whether triton's interpreter runs what is decorated in this process (TRITON_INTERPRET=1)."""
+
+POINTERS = {
+    torch.bfloat16: "*bf16",
+    torch.float16: "*fp16",
+    torch.float32: "*fp32",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+}
 
 _pinned: ContextVar[int | None] = ContextVar("pinned configuration", default=None)
 
@@ -76,6 +85,8 @@ def pinned(index: int) -> Iterator[None]:
 class Tuned:
     """A kernel with its configurations; ``key`` names the arguments that the choice depends on.
 
+    An integer in the key that is no compile-time constant counts by its power of two.
+
     ``configs(arguments)`` lists what fits a launch, best guess first. Kernels must write each
     output from inputs alone, since tuning runs them several times.
     """
@@ -102,8 +113,9 @@ class Tuned:
 
         Without ``tune``, for kernels that overwrite what they read, the first configuration is used.
         """
-        config = self._choose(grid, arguments) if tune else self.configs(arguments)[0]
-        self._run(config, grid, arguments)
+        with torch.cuda.device_of(next(x for x in arguments.values() if isinstance(x, Tensor))):
+            config = self._choose(grid, arguments) if tune else self.configs(arguments)[0]
+            self._run(config, grid, arguments)
 
     def _run(
         self, config: Config, grid: Callable[[dict[str, int]], tuple[int, ...]], arguments: Any
@@ -120,7 +132,7 @@ class Tuned:
             return configs[0]
         if torch.cuda.is_current_stream_capturing():  # nothing may be timed
             return configs[0]
-        key = tuple(arguments[name] for name in self.key)
+        key = tuple(_rounded(name, arguments[name]) for name in self.key)
         if key not in self._best:
             times = [
                 triton.testing.do_bench(lambda c=c: self._run(c, grid, arguments), quantiles=[0.5])
@@ -128,6 +140,39 @@ class Tuned:
             ]
             self._best[key] = configs[times.index(min(times))]
         return self._best[key]
+
+
+def _rounded(name: str, value: Any) -> Any:
+    return value if name.isupper() else value.bit_length()
+
+
+def compile_case(
+    name: str, kernel: Any, arguments: dict[str, Any], config: Config, runtime: Sequence[str]
+) -> CompileCase:
+    """Return the case that a launch with these arguments compiles; tensors may have no memory.
+
+    Compile-time constants have names in capitals; ``runtime`` names the integers that the kernel
+    is not specialised on.
+    """
+    given = arguments | config.blocks
+    names = list(kernel.arg_names)
+    types = {name: _triton_type(name, given[name]) for name in names}
+    constants = {name: given[name] for name in names if types[name] == "constexpr"}
+    specialised = [n for n in names if types[n] in ("i32", "i64") and n not in runtime]
+    aligned = [n for n in names if types[n].startswith("*")]
+    aligned += [n for n in specialised if given[n] % 16 == 0]
+    stages = config.num_stages
+    return CompileCase(name, kernel, types, constants, config.num_warps, stages, tuple(aligned))
+
+
+def _triton_type(name: str, value: Any) -> str:
+    if name.isupper() or value is None:
+        return "constexpr"
+    if isinstance(value, Tensor):
+        return POINTERS[value.dtype]
+    if isinstance(value, float):
+        return "fp32"
+    return "i32" if abs(value) < 2**31 else "i64"
 
 
 def block(size: int) -> int:

@@ -6,6 +6,7 @@ tiles exactly as written; what tensor cores round is checked on a GPU.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -16,8 +17,8 @@ from reimpl.ops import chunk_launch
 from reimpl.ops.problem import Problem
 from reimpl.rules import outer, read
 
-FLOAT32 = 5e-6
-"""Largest relative error against float64: about forty roundings of float32."""
+FLOAT32 = 2e-6
+"""Largest relative error against float64: some sixteen roundings of float32."""
 MODES = [(looks, decays) for looks in (False, True) for decays in (0, 1, 2)]
 LOG_2 = 0.6931471805599453
 
@@ -38,7 +39,7 @@ def made(
     length: int = 21,
     d_key: int = 20,
     d_value: int = 12,
-    heads: int = 2,
+    heads: int = 1,
     bounds: list[int] | None = None,
     state: bool = True,
     scale: float = 0.7,
@@ -85,7 +86,7 @@ def expected(p: Problem) -> Result:
     x = {n: t.double().requires_grad_() for n, t in x.items() if t is not None}
     bounds = [0, p.length] if p.cu_seqlens is None else p.cu_seqlens.tolist()
     outputs, states = [], []
-    for n, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for n, (start, stop) in enumerate(pairwise(bounds)):
         S = torch.zeros(p.state_shape[1:], dtype=torch.float64).expand(p.batch, -1, -1, -1)
         if "initial_state" in x:
             S = x["initial_state"] if p.cu_seqlens is None else x["initial_state"][n : n + 1]
@@ -122,7 +123,8 @@ def kernels(p: Problem, size: int | None = 16) -> Result:
 
 def error(x: Tensor, y: Tensor) -> float:
     assert x.shape == y.shape
-    return float((x.double() - y).abs().max() / y.abs().max().clamp(min=1e-30))
+    difference = (x.double() - y.detach()).abs().max()
+    return float(difference / y.detach().abs().max().clamp(min=1e-30))
 
 
 def compare(p: Problem, size: int | None = 16, within: float = FLOAT32) -> None:
@@ -137,7 +139,7 @@ def compare(p: Problem, size: int | None = 16, within: float = FLOAT32) -> None:
 @pytest.mark.parametrize(("looks", "decays"), MODES)
 @pytest.mark.parametrize("length", [1, 7, 40])
 def test_output_state_and_gradients(looks: bool, decays: int, length: int) -> None:
-    compare(made(looks, decays, length=length, seed=length))
+    compare(made(looks, decays, length=length, seed=length, heads=2))
 
 
 @pytest.mark.parametrize(("looks", "decays"), MODES)
@@ -147,7 +149,7 @@ def test_without_an_initial_state(looks: bool, decays: int) -> None:
 
 @pytest.mark.parametrize("decays", [0, 1, 2])
 def test_chunks_of_the_size_that_is_used(decays: int) -> None:
-    p = made(True, decays, length=70, heads=1, d_key=8, d_value=8)
+    p = made(True, decays, length=70, d_key=8, d_value=8)
     assert chunk_launch.fitting_size(p) in (16, 32)
     compare(p, None)
 
@@ -156,18 +158,18 @@ def test_chunks_of_the_size_that_is_used(decays: int) -> None:
 @pytest.mark.parametrize("decays", [0, 1, 2])
 def test_chunks_of_64(looks: bool, decays: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_launch, "fitting_size", lambda problem, size=None: 64)
-    compare(made(looks, decays, length=70, heads=1, d_key=8, d_value=8), 64)
+    compare(made(looks, decays, length=70, d_key=8, d_value=8), 64)
 
 
 @pytest.mark.parametrize(("looks", "decays"), MODES)
 def test_several_blocks_of_keys_and_values(looks: bool, decays: int) -> None:
-    compare(made(looks, decays, length=18, heads=1, d_key=72, d_value=40))
+    compare(made(looks, decays, length=18, d_key=72, d_value=40))
 
 
 @pytest.mark.parametrize(("looks", "decays"), MODES)
 def test_packed_sequences_some_of_them_empty(looks: bool, decays: int) -> None:
     bounds = [0, 0, 17, 17, 18, 50, 50]
-    compare(made(looks, decays, length=50, bounds=bounds, heads=1))
+    compare(made(looks, decays, length=50, bounds=bounds))
 
 
 def test_packed_sequences_of_64_bit_bounds_and_of_32_bit_bounds_agree() -> None:
@@ -250,13 +252,13 @@ def test_heads_before_positions_and_expanded_gradients() -> None:
     assert torch.equal(dq, chunk_launch.backward(p, saved, ones.contiguous(), None, 16)[0])
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # dq passes the range as well
 def test_float16_states_may_pass_its_range() -> None:
     p = made(True, 1, d_key=8, d_value=8, state=False)
-    q, k, v = (x.half() for x in (p.q, p.k, p.v * 1e4))
-    p = p._replace(q=q, k=k, v=v, beta=torch.full_like(p.v[..., 0], 1.0))
-    k = torch.zeros_like(k)
-    k[..., 0] = 4.0
-    p = p._replace(k=k, beta=None, decay=None)
+    q, v = p.q.half() * 1e-2, (p.v * 1e3).half()
+    k = torch.zeros_like(q)
+    k[..., 0] = 32.0
+    p = p._replace(q=q, k=k, v=v, beta=None, decay=None)
     found, right = kernels(p), expected(p)
     assert right.state.abs().max() > 65504
     assert error(found.output, right.output) < FLOAT32
@@ -282,7 +284,7 @@ def test_nan_passes_through(decays: int, name: str) -> None:
     if x is None:
         pytest.skip("this rule has no such input")
     poisoned = x.clone()
-    poisoned[:, 1] = float("nan")
+    poisoned[:, 0] = float("nan")
     assert kernels(p._replace(**{name: poisoned})).output.isnan().any()
 
 
@@ -297,4 +299,4 @@ def test_grids_have_one_axis() -> None:
     p = made(True, 0)._replace(cu_seqlens=None)
     launches, _ = chunk_launch._plan_forward(p, False, 16)
     assert [len(each.grid({"BV": 16})) for each in launches] == [1, 1]
-    assert launches[0].grid({}) == (2 * 2 * 2,)
+    assert launches[0].grid({}) == (2 * 2,)
