@@ -195,6 +195,27 @@ def import_(options: argparse.Namespace) -> int:
     return 0
 
 
+def bench(options: argparse.Namespace) -> int:
+    """Measure the fast ops, or compile their kernels; exit 1 where one is wrong or spills."""
+    from reimpl.bench import Settings, measure
+
+    settings = Settings(
+        device=options.device,
+        quick=options.quick,
+        check=options.check,
+        compile_only=options.compile_only,
+        archs=tuple(options.arch),
+        repeats=options.repeats,
+        threads=options.threads,
+        budget=options.budget,
+    )
+    found = measure(settings, _say)
+    print(found.json() if options.format == "json" else found.text())
+    if options.output is not None:
+        found.write(options.output)
+    return 1 if found.failed else 0
+
+
 def doctor(options: argparse.Namespace) -> int:
     """Tell what this installation and workspace look like."""
     import platform
@@ -391,6 +412,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_main_verbs(verbs, common, tables)
     _add_store_verbs(verbs, common, tables)
+    _add_bench(verbs)
     return parser
 
 
@@ -449,6 +471,29 @@ def _add_query_and_browse(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb.add_argument("--host", default="localhost")
     verb.add_argument("--no-browser", action="store_true", help="only print the address")
     verb.set_defaults(command=browse)
+
+
+def _add_bench(verbs: Any) -> None:
+    verb = verbs.add_parser("bench", help="measure the fast update rules on this machine")
+    verb.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    verb.add_argument("--quick", action="store_true", help="a small subset")
+    verb.add_argument(
+        "--check", action="store_true", help="first check every rule, precision and shape"
+    )
+    verb.add_argument(
+        "--compile-only", action="store_true", help="compile all kernels; needs no GPU"
+    )
+    verb.add_argument(
+        "--arch", action="append", default=[], metavar="sm_NN", help="compile for it (default: all)"
+    )
+    verb.add_argument("--repeats", type=int, metavar="N", help="rounds of timing (default: 7)")
+    verb.add_argument("--threads", type=int, metavar="N", help="threads of torch")
+    verb.add_argument(
+        "--budget", type=float, default=540.0, metavar="SECONDS", help="time on a GPU, about"
+    )
+    verb.add_argument("--format", choices=("table", "json"), default="table")
+    verb.add_argument("--output", type=Path, metavar="FILE", help="also write the JSON here")
+    verb.set_defaults(command=bench)
 
 
 def _add_store_verbs(
