@@ -110,7 +110,7 @@ def fast_weight_step(
     with ``d_key``; ``state`` ``[batch, heads, d_key, d_value]``. Returns y ``[batch, heads,
     d_value]`` and the next state, which with ``inplace`` is ``state`` itself, overwritten; that has
     no gradients. The cost does not depend on what went before. Raises ConfigError for arguments
-    that do not fit.
+    that do not fit; on a GPU the values of ``decay`` are not looked at, or each token would wait.
     """
     arguments.check_choice("backend", backend, arguments.BACKENDS)
     if v.ndim != 3:
@@ -123,7 +123,8 @@ def fast_weight_step(
     )
     if inplace and wants_gradient:
         raise ConfigError("inplace overwrites the state, so no gradient can be taken; leave it out")
-    arguments.check_values(decay, None, 1)
+    if not v.is_cuda:
+        arguments.check_values(decay, None, 1)
     dtype = output_dtype or v.dtype
     problem = Problem(
         q[:, None],
@@ -248,7 +249,7 @@ def _fast(p: Problem, rule: str, backend: str, chunk_size: int | None) -> tuple[
     """Run one of the operators."""
     if backend == "triton":
         method: str = choose_kernel(p)
-        size = chunk_size or 64
+        size = 0  # the kernels choose their own
     else:
         method, size = (
             "chunk",

@@ -170,12 +170,11 @@ def _backward_group(
     grads = Decayed(
         torch.bmm(d_reads, writes.mT), torch.bmm(d_reads, states.mT), d_write_keys, d_carry
     )
-    d_rows, d_k, d_decay = x.decay.gradients(x.rows, x.k, products, grads)
-    dq = d_rows[:, -size:].mul_(p.scale)
-    if x.beta is None:
-        return dq, d_k, d_writes, None, d_decay
-    d_beta = (kept[1] * h).sum(-1)
-    return dq, d_k.add_(d_rows[:, :size]), d_reads[:, :size].neg(), d_beta, d_decay
+    dv, d_beta = d_writes, None
+    if x.beta is not None:
+        dv, d_beta = h * x.beta, (kept[1] * h).sum(-1)
+    dq, dk, d_decay = x.decay.gradients(x.rows, x.k, products, grads)
+    return dq if p.scale == 1 else dq.mul_(p.scale), dk, dv, d_beta, d_decay
 
 
 def _cut(p: Problem, packing: Packing, group: Group) -> Chunks:

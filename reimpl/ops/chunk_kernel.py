@@ -44,21 +44,21 @@ RUNTIME = ["length", "sequences"]
 
 
 @triton.jit
-def _load(base, rows, columns, stride, end, width):  # type: ignore[no-untyped-def]
+def _load(base, rows, columns, stride, end, width):
     """Return a tile ``[rows, columns]``, zero from row ``end`` and column ``width`` on."""
     mask = (rows < end)[:, None] & (columns < width)[None, :]
     return tl.load(base + (rows[:, None] * stride + columns[None, :]), mask=mask, other=0.0)
 
 
 @triton.jit
-def _load_transposed(base, rows, columns, stride, end, width):  # type: ignore[no-untyped-def]
+def _load_transposed(base, rows, columns, stride, end, width):
     """Return the tile of ``_load`` as ``[columns, rows]``."""
     mask = (columns < width)[:, None] & (rows < end)[None, :]
     return tl.load(base + (columns[:, None] + rows[None, :] * stride), mask=mask, other=0.0)
 
 
 @triton.jit
-def _store(base, tile, rows, columns, stride, end, width):  # type: ignore[no-untyped-def]
+def _store(base, tile, rows, columns, stride, end, width):
     """Write a tile ``[rows, columns]`` up to row ``end`` and column ``width``."""
     mask = (rows < end)[:, None] & (columns < width)[None, :]
     pointers = base + (rows[:, None] * stride + columns[None, :])
@@ -66,24 +66,24 @@ def _store(base, tile, rows, columns, stride, end, width):  # type: ignore[no-un
 
 
 @triton.jit
-def _log(decay):  # type: ignore[no-untyped-def]
+def _log(decay):
     decay = decay.to(tl.float32)
     return tl.where(decay < FORGOTTEN, FORGOTTEN, decay)
 
 
 @triton.jit
-def _load_beta(base, t, stride, end):  # type: ignore[no-untyped-def]
+def _load_beta(base, t, stride, end):
     beta = tl.load(base + t * stride, mask=t < end, other=0.0).to(tl.float32)
     return tl.where(tl.abs(beta) < TINY, TINY, beta)
 
 
 @triton.jit
-def _load_decay(base, t, stride, end):  # type: ignore[no-untyped-def]
+def _load_decay(base, t, stride, end):
     return _log(tl.load(base + t * stride, mask=t < end, other=0.0))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _sequence(cu_seqlens, sequence, length, C: tl.constexpr, VARLEN: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _sequence(cu_seqlens, sequence, length, C: tl.constexpr, VARLEN: tl.constexpr):
     """Return a sequence's row in the batch, first position and end, and its first chunk's slot.
 
     Packed sequences share one row; each may leave one slot unused behind its chunks.
@@ -98,8 +98,8 @@ def _sequence(cu_seqlens, sequence, length, C: tl.constexpr, VARLEN: tl.constexp
     return row, begin, end, slot
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _sequence_of(cu_seqlens, slot, sequences, length, C: tl.constexpr, VARLEN: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _sequence_of(cu_seqlens, slot, sequences, length, C: tl.constexpr, VARLEN: tl.constexpr):
     """Return the last sequence whose first slot is not after ``slot``."""
     low = slot // ((length + C - 1) // C)
     if VARLEN:
@@ -113,8 +113,8 @@ def _sequence_of(cu_seqlens, slot, sequences, length, C: tl.constexpr, VARLEN: t
     return low
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _double(since, until, i, half, AXIS: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _double(since, until, i, half, AXIS: tl.constexpr):
     """Return sums of log decays over stretches of 2 · ``half`` positions from those of ``half``.
 
     ``since`` is the sum from a stretch's start through each position, ``until`` that from after
@@ -126,8 +126,8 @@ def _double(since, until, i, half, AXIS: tl.constexpr):  # type: ignore[no-untyp
     return since + tl.where(second, total, 0.0), until + tl.where(second, 0.0, total)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _to_middle(since, until, i, half, AXIS: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _to_middle(since, until, i, half, AXIS: tl.constexpr):
     """Return each position's decays to the middle of its block of 2 · ``half``.
 
     Rows of the second half decay from the middle through themselves, columns of the first half
@@ -138,7 +138,7 @@ def _to_middle(since, until, i, half, AXIS: tl.constexpr):  # type: ignore[no-un
 
 
 @triton.jit
-def _meets(i, j, half):  # type: ignore[no-untyped-def]
+def _meets(i, j, half):
     """Whether i is in the second and j in the first half of one block of 2 · ``half``.
 
     One comparison a pair: what a loop over halves could keep for all pairs takes registers.
@@ -146,8 +146,8 @@ def _meets(i, j, half):  # type: ignore[no-untyped-def]
     return tl.where((i & half) != 0, i // half, -1) == j // half + 1
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _inverse(N, C: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _inverse(N, C: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):
     """Return (I + N)⁻¹ for strictly lower triangular N ``[C, C]``.
 
     Diagonal blocks by substitution, all at once, then twice as large ones from pairs of them. Both
@@ -177,14 +177,14 @@ def _inverse(N, C: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):
 
 
 @triton.jit
-def _within(decay, i, j):  # type: ignore[no-untyped-def]
+def _within(decay, i, j):
     """Return α_{j+1} … α_i ``[i, j]`` for one decay a position, 1 where j ≥ i."""
     later = i[:, None] > j[None, :]
     return tl.exp(tl.cumsum(tl.where(later, decay[:, None], 0.0), 0))
 
 
 @triton.jit
-def _between(decay, i, j):  # type: ignore[no-untyped-def]
+def _between(decay, i, j):
     """Return the decays from the earlier position through the later one ``[i, j]``, symmetric."""
     rows_later = tl.cumsum(tl.where(i[:, None] > j[None, :], decay[:, None], 0.0), 0)
     columns_later = tl.cumsum(tl.where(i[:, None] < j[None, :], decay[None, :], 0.0), 1)
@@ -192,14 +192,14 @@ def _between(decay, i, j):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _crossing(pairs, i, j):  # type: ignore[no-untyped-def]
+def _crossing(pairs, i, j):
     """Return for each position the sum of the pairs of rows from it on and columns before it."""
     sums = tl.cumsum(pairs, 0, reverse=True)
     return tl.sum(tl.where(i[:, None] > j[None, :], sums, 0.0), 1)
 
 
-@triton.jit(do_not_specialize=RUNTIME)  # type: ignore[untyped-decorator]
-def prepare(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=RUNTIME)
+def prepare(
     q,
     k,
     beta,
@@ -303,8 +303,8 @@ def prepare(  # type: ignore[no-untyped-def]
         _store(inverse + program * C * C, _inverse(N, C, LEVELS, PRECISION), i, i, C, C, C)
 
 
-@triton.jit(do_not_specialize=RUNTIME)  # type: ignore[untyped-decorator]
-def scan(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=RUNTIME)
+def scan(
     q,
     k,
     k_writes,
@@ -411,8 +411,8 @@ def scan(  # type: ignore[no-untyped-def]
     _store(final + state_place, S, d, j, DV, DK, DV)
 
 
-@triton.jit(do_not_specialize=RUNTIME)  # type: ignore[untyped-decorator]
-def scan_backward(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=RUNTIME)
+def scan_backward(
     q,
     k,
     k_writes,
@@ -511,8 +511,8 @@ def scan_backward(  # type: ignore[no-untyped-def]
     _store(d_initial + state_place, dS, d, j, DV, DK, DV)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _add_crossing(total, y, n, m, half, operand: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _add_crossing(total, y, n, m, half, operand: tl.constexpr):
     """Add for each position the terms y ``[C, d]`` of the stretches to a middle that cross it.
 
     In a second half these are the terms from the position on, in a first half those before it. y
@@ -530,14 +530,14 @@ def _add_crossing(total, y, n, m, half, operand: tl.constexpr):  # type: ignore[
 
 
 @triton.jit
-def _sum_before(x, i):  # type: ignore[no-untyped-def]
+def _sum_before(x, i):
     """Return the sums ``[C, d]`` over the positions before each one, without a difference."""
     before = tl.broadcast_to(tl.maximum(i - 1, 0)[:, None], x.shape)
     return tl.where(i[:, None] > 0, tl.gather(tl.cumsum(x, 0), before, 0), 0.0)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _pairs_by_halves(  # type: ignore[no-untyped-def]
+@triton.jit
+def _pairs_by_halves(
     q_rows,
     k_rows,
     log,
@@ -576,8 +576,8 @@ def _pairs_by_halves(  # type: ignore[no-untyped-def]
     return d_q, d_k, d_log, since, until
 
 
-@triton.jit(do_not_specialize=RUNTIME)  # type: ignore[untyped-decorator]
-def gradients(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=RUNTIME)
+def gradients(
     q,
     k,
     beta,

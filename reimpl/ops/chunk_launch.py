@@ -13,17 +13,10 @@ import torch
 from torch import Tensor
 
 from reimpl.ops import chunk_kernel as kernels
-from reimpl.ops.launching import CompileCase, Config, Tuned, block
+from reimpl.ops.launching import CompileCase, Config, Tuned, block, compile_case
 from reimpl.ops.problem import Problem
 
 SMALLEST_CHUNK = 16
-POINTERS = {
-    torch.bfloat16: "*bf16",
-    torch.float16: "*fp16",
-    torch.float32: "*fp32",
-    torch.int32: "*i32",
-    torch.int64: "*i64",
-}
 
 
 def fitting_size(problem: Problem, chunk_size: int | None = None) -> int:
@@ -369,28 +362,5 @@ def _cases_of(
     label = f"d={size} {dtype} {'delta' if looks else 'sum'} decay={decays} packed={int(packed)}"
     for each in launches:
         for config in each.kernel.configs(each.arguments):
-            yield _case(f"chunkwise {each.name} {label}", each, config)
-
-
-def _case(name: str, launch: Launch, config: Config) -> CompileCase:
-    given = launch.arguments | config.blocks
-    names = launch.kernel.kernel.arg_names
-    types = {name: _triton_type(name, given[name]) for name in names}
-    constants = {name: given[name] for name in names if types[name] == "constexpr"}
-    aligned = tuple(
-        name
-        for name in names
-        if types[name].startswith("*")
-        or (types[name] == "i32" and name not in kernels.RUNTIME and given[name] % 16 == 0)
-    )
-    warps, stages = config.num_warps, config.num_stages
-    return CompileCase(name, launch.kernel.kernel, types, constants, warps, stages, aligned)
-
-
-def _triton_type(name: str, value: Any) -> str:
-    """Return the type of an argument; compile-time constants have names in capitals."""
-    if name.isupper() or value is None:
-        return "constexpr"
-    if isinstance(value, Tensor):
-        return POINTERS[value.dtype]
-    return "fp32" if isinstance(value, float) else "i32"
+            title = f"chunkwise {each.name} {label}"
+            yield compile_case(title, each.kernel.kernel, each.arguments, config, kernels.RUNTIME)

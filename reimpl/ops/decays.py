@@ -32,9 +32,9 @@ class Decayed(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of the rows, of the keys as columns, and of the log decay where there is one."""
+    """Gradients of the queries, of the keys wherever they stand, and of the log decay if any."""
 
-    rows: Tensor
+    q: Tensor
     k: Tensor
     decay: Tensor | None
 
@@ -59,9 +59,7 @@ class NoDecay:
     def gradients(self, rows: Tensor, k: Tensor, products: Decayed, grads: Decayed) -> Gradients:
         """Return the gradients; ``grads`` is used up."""
         d_scores = _causal(grads.scores)
-        d_rows = grads.reads.baddbmm_(d_scores, k)
-        d_k = grads.writes.baddbmm_(d_scores.mT, rows)
-        return Gradients(d_rows, d_k, None)
+        return Gradients(*_products(rows, k, d_scores, grads.reads, grads.writes), None)
 
 
 class HeadDecay:
@@ -96,9 +94,8 @@ class HeadDecay:
         d_decay = crossing + _sum_from(since, 1) + _sum_before(until, 1) + across
         _by_kind(d_scores, k).mul_(self._within[:, None])
         _by_kind(grads.reads, k).mul_(self._since_start[:, None])
-        d_rows = grads.reads.baddbmm_(d_scores, k)
-        d_k = grads.writes.mul_(self._until_end).baddbmm_(d_scores.mT, rows)
-        return Gradients(d_rows, d_k, d_decay)
+        d_writes = grads.writes.mul_(self._until_end)
+        return Gradients(*_products(rows, k, d_scores, grads.reads, d_writes), d_decay)
 
 
 class KeyDecay:
@@ -151,7 +148,9 @@ class KeyDecay:
             first += _sum_before(d_columns * columns, 2)
             _second_rows(d_rows, size, half).add_(d_block_rows * from_middle[:, :, None])
             _two_halves(d_k, half)[0].add_(d_columns * to_middle)
-        return Gradients(d_rows, d_k, d_decay)
+        if rows.shape[1] > size:
+            d_k += d_rows[:, :size]
+        return Gradients(d_rows[:, -size:], d_k, d_decay)
 
     def _split(self, rows: Tensor, k: Tensor, half: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return decayed rows ``[n, blocks, r, half, d]`` and columns, and the two factors."""
@@ -160,6 +159,23 @@ class KeyDecay:
         to_middle = _sum_after(first, 2).exp_()
         block_rows = _second_rows(rows, k.shape[1], half) * from_middle[:, :, None]
         return block_rows, _two_halves(k, half)[0] * to_middle, from_middle, to_middle
+
+
+def _products(
+    rows: Tensor, k: Tensor, d_scores: Tensor, d_reads: Tensor, d_writes: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of queries and keys where scores are plain products of rows and keys.
+
+    Keys' scores are products of k with itself, D k + Dᵀ k = (D + Dᵀ) k. All but ``rows`` and ``k``
+    are used up.
+    """
+    size = k.shape[1]
+    if rows.shape[1] == size:
+        return d_reads.baddbmm_(d_scores, k), d_writes.baddbmm_(d_scores.mT, rows)
+    dq = torch.baddbmm(d_reads[:, size:], d_scores[:, size:], k)
+    of_keys = d_scores[:, :size]
+    of_keys.copy_(of_keys + of_keys.mT)
+    return dq, d_writes.baddbmm_(d_scores.mT, rows).add_(d_reads[:, :size])
 
 
 def _causal(scores: Tensor) -> Tensor:

@@ -111,9 +111,10 @@ class Tuned:
     ) -> None:
         """Run the kernel on ``grid(blocks)`` programs.
 
-        Without ``tune``, for kernels that overwrite what they read, the first configuration is used.
+        Without ``tune``, for kernels that overwrite what they read, the first one is used.
         """
-        with torch.cuda.device_of(next(x for x in arguments.values() if isinstance(x, Tensor))):
+        tensor = next(x for x in arguments.values() if isinstance(x, Tensor))
+        with torch.cuda.device(tensor.device.index if tensor.is_cuda else -1):
             config = self._choose(grid, arguments) if tune else self.configs(arguments)[0]
             self._run(config, grid, arguments)
 

@@ -1,484 +1,620 @@
-"""The fast-weight update one token at a time, fused: one launch forward, one backward.
+"""The fast-weight update position by position, as one Triton kernel forward and one backward.
 
-A program holds the state of one sequence, one head and a block of value columns in registers and
-walks over its tokens; columns do not depend on each other. The gradient walks back in blocks of
-``REPLAY`` tokens: it replays a block's states from the one that was kept at its start into a small
-scratch, then goes through it in reverse. Everything is float32, exponents are the given decays, and
-offsets are 64 bits wide.
+A program owns one tile of one head's state, all key channels by BV value channels, keeps it in
+registers in float32 and walks a sequence. With α = exp(decay), for rules that look,
+
+    S' = Diag(α) S,  E = v − S'ᵀk,  S = S' + k (β E)ᵀ,  o = scale · Sᵀq    (else E = v, β = 1)
+
+For the gradient it keeps E and the state before every ``EVERY``-th position. Backward replays the
+states of one such block from there into a scratch that stays in the L2 cache, and walks the block
+in reverse with G = ∂S:
+
+    G ← G + scale · q doᵀ,  x = Gᵀk,  w = β x
+    dq = scale · S do,  dk = G (β E) − S' w,  dv = w,  dβ = E · x             (dk = G v, dv = x)
+    G ← G − k wᵀ,  ddecay = rows of G ∘ S' summed,  G ← Diag(α) G
+
+ddecay is that product and no difference of larger terms, so it is exactly 0 where S' is: at the
+first position, and for a decay of −∞. No exponent exceeds 0 and nothing but inputs and outputs is
+rounded below float32. Every product is a sum over one axis of a tile: at d = 16 there is nothing
+for tensor cores. Each walk loads a position's inputs while it works on the one before.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from reimpl.ops.launching import CompileCase, Config, Tuned
+from reimpl.ops.launching import CompileCase, Config, Tuned, block, compile_case
 from reimpl.ops.problem import Problem
 
-REPLAY = 16
-"""Tokens between two states that are kept for the gradient."""
-NO_DECAY, HEAD_DECAY, KEY_DECAY = 0, 1, 2
+NO_DECAY = tl.constexpr(0)
+HEAD_DECAY = tl.constexpr(1)
+KEY_DECAY = tl.constexpr(2)
 
-Strides = tuple[int, int, int]
+EVERY = 32
+"""Positions from one kept state to the next."""
+SCRATCH_BYTES = 2**27
+"""Most memory for replayed states; programs take turns beyond it."""
+RUNTIME = ["length", "items", "positions"]
+"""Integers on whose values no kernel is specialised."""
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _bounds(cu_seqlens, sequence, length, REPLAY: tl.constexpr, PACKED: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return a sequence's row, first token, length, and the place of its first kept state."""
-    if PACKED:
-        start = tl.load(cu_seqlens + sequence).to(tl.int64)
-        stop = tl.load(cu_seqlens + sequence + 1).to(tl.int64)
-        row = sequence * 0
-        place = start // REPLAY + sequence
-        count = (stop - start).to(tl.int32)
+@triton.jit
+def _place(item, heads, width: tl.constexpr, BV: tl.constexpr):
+    """Return the sequence, head and block of values of an item, to count in 64 bits from here."""
+    parts = (width + BV - 1) // BV
+    state = item // parts
+    wide = tl.full([], 1, tl.int64)
+    return state // heads * wide, state % heads * wide, item % parts * wide
+
+
+@triton.jit
+def _sequence(cu_seqlens, sequence, length, EVERY: tl.constexpr, VARLEN: tl.constexpr):
+    """Return a sequence's row in the batch, first position, length and first kept state.
+
+    Packed sequences share row 0; each may leave one place for a state unused behind its own.
+    """
+    row, begin, count = sequence, sequence * 0, sequence * 0 + length
+    slot = sequence * ((length + EVERY - 1) // EVERY)
+    if VARLEN:
+        row = begin
+        begin = tl.load(cu_seqlens + sequence).to(tl.int64)
+        count = tl.load(cu_seqlens + sequence + 1).to(tl.int64) - begin
+        slot = begin // EVERY + sequence
+    return row, begin, count, slot
+
+
+@triton.jit
+def _load_decay(base, keys, there, in_key, DECAY: tl.constexpr):
+    """Return a position's log decay: ``[keys]`` if each key channel has its own, else a scalar."""
+    if DECAY == KEY_DECAY:
+        return tl.load(base + keys, mask=in_key & there, other=0.0)
+    elif DECAY == HEAD_DECAY:  # noqa: RET505 - triton compiles one branch only
+        return tl.load(base, mask=there, other=0.0)
     else:
-        start = sequence * 0
-        row = sequence
-        place = sequence * tl.cdiv(length, REPLAY)
-        count = length
-    return row, start, count, place
+        return 0.0
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def forward_kernel(  # type: ignore[no-untyped-def]
+@triton.jit
+def _decayed(tile, log, DECAY: tl.constexpr):
+    """Return Diag(exp(log)) · tile."""
+    if DECAY == KEY_DECAY:
+        return tile * tl.exp(log.to(tl.float32))[:, None]
+    elif DECAY == HEAD_DECAY:  # noqa: RET505 - triton compiles one branch only
+        return tile * tl.exp(log.to(tl.float32))
+    else:
+        return tile
+
+
+@triton.jit(do_not_specialize=RUNTIME)
+def run_forward(
     q,
     k,
     v,
     beta,
     decay,
     initial,
-    cu_seqlens,
-    output,
     final,
+    output,
     errors,
-    kept,
+    states,
+    cu_seqlens,
+    q_row,
+    q_token,
+    q_head,
+    k_row,
+    k_token,
+    k_head,
+    v_row,
+    v_token,
+    v_head,
+    beta_row,
+    beta_token,
+    beta_head,
+    decay_row,
+    decay_token,
+    decay_head,
     scale,
     length,
-    q_b,
-    q_t,
-    q_h,
-    k_b,
-    k_t,
-    k_h,
-    v_b,
-    v_t,
-    v_h,
-    beta_b,
-    beta_t,
-    beta_h,
-    decay_b,
-    decay_t,
-    decay_h,
-    H: tl.constexpr,
-    K: tl.constexpr,
-    V: tl.constexpr,
-    BK: tl.constexpr,
-    BV: tl.constexpr,
-    REPLAY: tl.constexpr,
+    heads,
+    items,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
     LOOKS: tl.constexpr,
     DECAY: tl.constexpr,
+    VARLEN: tl.constexpr,
     STARTS: tl.constexpr,
-    PACKED: tl.constexpr,
     KEEP: tl.constexpr,
+    EVERY: tl.constexpr,
+    BK: tl.constexpr,
+    BV: tl.constexpr,
 ):
-    program = tl.program_id(0).to(tl.int64)
-    blocks: tl.constexpr = (V + BV - 1) // BV
-    block, head, sequence = program % blocks, program // blocks % H, program // (blocks * H)
-    row, start, count, place = _bounds(cu_seqlens, sequence, length, REPLAY, PACKED)
-    rows = tl.arange(0, BK)
-    columns = block * BV + tl.arange(0, BV)
-    row_in, column_in = rows < K, columns < V
-    tile_in = row_in[:, None] & column_in[None, :]
-    tile = rows[:, None] * V + columns[None, :]
-    q += row * q_b + start * q_t + head * q_h + rows
-    k += row * k_b + start * k_t + head * k_h + rows
-    v += row * v_b + start * v_t + head * v_h + columns
-    beta += row * beta_b + start * beta_t + head * beta_h
-    decay += row * decay_b + start * decay_t + head * decay_h
-    written = ((row * length + start) * H + head) * V + columns
-    state = (sequence * H + head) * K * V + tile
-    S = tl.zeros([BK, BV], tl.float32)
+    """Write outputs and last states and, with ``KEEP``, errors and the state of each block's start.
+
+    ``final`` may be ``initial``: a program reads its tile before it writes it.
+    """
+    sequence, head, part = _place(tl.program_id(0), heads, DV, BV)
+    row, begin, count, slot = _sequence(cu_seqlens, sequence, length, EVERY, VARLEN)
+    keys = tl.arange(0, BK)
+    columns = part * BV + tl.arange(0, BV)
+    in_key, in_value = keys < DK, columns < DV
+    tile = keys[:, None] * DV + columns[None, :]
+    in_tile = in_key[:, None] & in_value[None, :]
+    state_size = tl.full([], DK * DV, tl.int64)
+
+    q += row * q_row + begin * q_token + head * q_head
+    k += row * k_row + begin * k_token + head * k_head
+    v += row * v_row + begin * v_token + head * v_head
+    position = (row * length + begin) * heads + head
+    output += position * DV
+    if LOOKS:
+        beta += row * beta_row + begin * beta_token + head * beta_head
+        if KEEP:
+            errors += position * DV
+    if DECAY != NO_DECAY:
+        decay += row * decay_row + begin * decay_token + head * decay_head
+
+    S = tl.zeros((BK, BV), tl.float32)
     if STARTS:
-        S = tl.load(initial + state, mask=tile_in, other=0.0).to(tl.float32)
-    for t in range(0, count):
-        if KEEP:  # noqa: SIM102 - a constant, not a value
-            if t % REPLAY == 0:
-                tl.store(kept + ((place + t // REPLAY) * H + head) * K * V + tile, S, mask=tile_in)
-        k_t_ = tl.load(k, mask=row_in, other=0.0).to(tl.float32)
-        q_t_ = tl.load(q, mask=row_in, other=0.0).to(tl.float32)
-        write = tl.load(v, mask=column_in, other=0.0).to(tl.float32)
-        if DECAY == 1:
-            S = S * tl.exp(tl.load(decay).to(tl.float32))
-        if DECAY == 2:
-            S = S * tl.exp(tl.load(decay + rows, mask=row_in, other=0.0).to(tl.float32))[:, None]
+        initial += (sequence * heads + head) * state_size
+        S = tl.load(initial + tile, mask=in_tile, other=0.0)
+
+    there = count > 0
+    q_next = tl.load(q + keys, mask=in_key & there, other=0.0)
+    k_next = tl.load(k + keys, mask=in_key & there, other=0.0)
+    v_next = tl.load(v + columns, mask=in_value & there, other=0.0)
+    if LOOKS:
+        beta_next = tl.load(beta, mask=there, other=0.0)
+    if DECAY != NO_DECAY:
+        decay_next = _load_decay(decay, keys, there, in_key, DECAY)
+    for i in range(count):
+        if KEEP:  # noqa: SIM102 - a compile-time constant, then a value
+            if i % EVERY == 0:
+                kept = ((slot + i // EVERY) * heads + head) * state_size
+                tl.store(states + kept + tile, S, mask=in_tile)
+        q_i, k_i, e = q_next.to(tl.float32), k_next.to(tl.float32), v_next.to(tl.float32)
+        there = i + 1 < count
+        q_next = tl.load(q + (i + 1) * q_token + keys, mask=in_key & there, other=0.0)
+        k_next = tl.load(k + (i + 1) * k_token + keys, mask=in_key & there, other=0.0)
+        v_next = tl.load(v + (i + 1) * v_token + columns, mask=in_value & there, other=0.0)
+        if DECAY != NO_DECAY:
+            S = _decayed(S, decay_next, DECAY)
+            decay_next = _load_decay(decay + (i + 1) * decay_token, keys, there, in_key, DECAY)
         if LOOKS:
-            error = write - tl.sum(S * k_t_[:, None], 0)
-            write = tl.load(beta).to(tl.float32) * error
+            e -= tl.sum(S * k_i[:, None], 0)
             if KEEP:
-                tl.store(errors + written, error, mask=column_in)
-        S = S + k_t_[:, None] * write[None, :]
-        y = tl.sum(S * q_t_[:, None], 0) * scale
-        tl.store(output + written, y, mask=column_in)
-        q += q_t
-        k += k_t
-        v += v_t
-        beta += beta_t
-        decay += decay_t
-        written += H * V
-    tl.store(final + state, S, mask=tile_in)
+                tl.store(errors + i * heads * DV + columns, e, mask=in_value)
+            e *= beta_next.to(tl.float32)
+            beta_next = tl.load(beta + (i + 1) * beta_token, mask=there, other=0.0)
+        S += k_i[:, None] * e[None, :]
+        o = tl.sum(S * q_i[:, None], 0) * scale
+        tl.store(output + i * heads * DV + columns, o.to(output.dtype.element_ty), mask=in_value)
+    final += (sequence * heads + head) * state_size
+    tl.store(final + tile, S, mask=in_tile)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def backward_kernel(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=RUNTIME)
+def run_backward(
     q,
     k,
-    v,
+    writes,
     beta,
     decay,
-    cu_seqlens,
-    errors,
-    kept,
-    scratch,
+    states,
     d_output,
     d_final,
-    d_q,
-    d_k,
-    d_v,
+    scratch,
+    cu_seqlens,
+    dq,
+    dk,
+    dv,
     d_beta,
     d_decay,
     d_initial,
+    q_row,
+    q_token,
+    q_head,
+    k_row,
+    k_token,
+    k_head,
+    writes_row,
+    writes_token,
+    writes_head,
+    beta_row,
+    beta_token,
+    beta_head,
+    decay_row,
+    decay_token,
+    decay_head,
     scale,
     length,
-    tokens,
-    q_b,
-    q_t,
-    q_h,
-    k_b,
-    k_t,
-    k_h,
-    v_b,
-    v_t,
-    v_h,
-    beta_b,
-    beta_t,
-    beta_h,
-    decay_b,
-    decay_t,
-    decay_h,
-    H: tl.constexpr,
-    K: tl.constexpr,
-    V: tl.constexpr,
-    BK: tl.constexpr,
-    BV: tl.constexpr,
-    REPLAY: tl.constexpr,
+    heads,
+    items,
+    positions,
+    DK: tl.constexpr,
+    DV: tl.constexpr,
     LOOKS: tl.constexpr,
     DECAY: tl.constexpr,
-    PACKED: tl.constexpr,
+    VARLEN: tl.constexpr,
+    ENDS: tl.constexpr,
+    EVERY: tl.constexpr,
+    BK: tl.constexpr,
+    BV: tl.constexpr,
 ):
-    program = tl.program_id(0).to(tl.int64)
-    blocks: tl.constexpr = (V + BV - 1) // BV
-    block, head, sequence = program % blocks, program // blocks % H, program // (blocks * H)
-    row, start, count, place = _bounds(cu_seqlens, sequence, length, REPLAY, PACKED)
-    rows = tl.arange(0, BK)
-    lanes = tl.arange(0, BV)
-    columns = block * BV + lanes
-    row_in, column_in = rows < K, columns < V
-    tile_in = row_in[:, None] & column_in[None, :]
-    tile = rows[:, None] * V + columns[None, :]
-    q += row * q_b + start * q_t + head * q_h + rows
-    k += row * k_b + start * k_t + head * k_h + rows
-    v += row * v_b + start * v_t + head * v_h + columns
-    beta += row * beta_b + start * beta_t + head * beta_h
-    decay += row * decay_b + start * decay_t + head * decay_h
-    token = (row * length + start) * H + head
-    part = block * tokens * H
-    scratch += program * REPLAY * BK * BV + rows[:, None] * BV + lanes[None, :]
-    state = (sequence * H + head) * K * V + tile
-    G = tl.load(d_final + state, mask=tile_in, other=0.0)
-    steps = tl.cdiv(count, REPLAY)
-    for n in range(0, steps):
-        first = (steps - 1 - n).to(tl.int64) * REPLAY
-        here = tl.minimum(count - first, REPLAY).to(tl.int32)
-        kept_state = kept + ((place + steps - 1 - n) * H + head) * K * V + tile
-        S = tl.load(kept_state, mask=tile_in, other=0.0)
-        for i in range(0, here):
-            t = first + i
-            k_t_ = tl.load(k + t * k_t, mask=row_in, other=0.0).to(tl.float32)
-            if DECAY == 1:
-                S = S * tl.exp(tl.load(decay + t * decay_t).to(tl.float32))
-            if DECAY == 2:
-                log = tl.load(decay + t * decay_t + rows, mask=row_in, other=0.0)
-                S = S * tl.exp(log.to(tl.float32))[:, None]
-            tl.store(scratch + i * BK * BV, S)
+    """Write the gradients of all inputs; ``writes`` is E for rules that look, else v.
+
+    Gradients that are sums over values (of q, k, beta, decay) get one part for each block of them,
+    ``positions`` (batch · length · heads) vectors or numbers apart.
+    """
+    keys = tl.arange(0, BK)
+    in_key = keys < DK
+    state_size = tl.full([], DK * DV, tl.int64)
+    replayed = keys[:, None] * BV + tl.arange(0, BV)[None, :]
+    scratch += tl.program_id(0).to(tl.int64) * (EVERY * BK * BV)
+    for item in range(tl.program_id(0), items, tl.num_programs(0)):
+        sequence, head, part = _place(item, heads, DV, BV)
+        row, begin, count, slot = _sequence(cu_seqlens, sequence, length, EVERY, VARLEN)
+        columns = part * BV + tl.arange(0, BV)
+        in_value = columns < DV
+        tile = keys[:, None] * DV + columns[None, :]
+        in_tile = in_key[:, None] & in_value[None, :]
+        q_at = q + row * q_row + begin * q_token + head * q_head
+        k_at = k + row * k_row + begin * k_token + head * k_head
+        e_at = writes + row * writes_row + begin * writes_token + head * writes_head
+        if LOOKS:
+            beta_at = beta + row * beta_row + begin * beta_token + head * beta_head
+        if DECAY != NO_DECAY:
+            decay_at = decay + row * decay_row + begin * decay_token + head * decay_head
+        position = (row * length + begin) * heads + head
+        partial = part * positions + position
+
+        G = tl.zeros((BK, BV), tl.float32)
+        if ENDS:
+            end_at = (sequence * heads + head) * state_size
+            G = tl.load(d_final + end_at + tile, mask=in_tile, other=0.0)
+
+        blocks = (count + EVERY - 1) // EVERY
+        for n in range(blocks):
+            first = (blocks - 1 - n) * EVERY
+            size = tl.minimum(count - first, EVERY)
+            kept = ((slot + blocks - 1 - n) * heads + head) * state_size
+            S = tl.load(states + kept + tile, mask=in_tile, other=0.0)
+
+            k_next = tl.load(k_at + first * k_token + keys, mask=in_key, other=0.0)
+            e_next = tl.load(e_at + first * writes_token + columns, mask=in_value, other=0.0)
             if LOOKS:
-                at = errors + (token + t * H) * V + columns
-                write = tl.load(at, mask=column_in, other=0.0)
-                write = write * tl.load(beta + t * beta_t).to(tl.float32)
-            else:
-                write = tl.load(v + t * v_t, mask=column_in, other=0.0).to(tl.float32)
-            S = S + k_t_[:, None] * write[None, :]
-        tl.debug_barrier()
-        for i in range(0, here):
-            t = first + here - 1 - i
-            at = token + t * H
-            S = tl.load(scratch + (here - 1 - i) * BK * BV)
-            k_t_ = tl.load(k + t * k_t, mask=row_in, other=0.0).to(tl.float32)
-            q_t_ = tl.load(q + t * q_t, mask=row_in, other=0.0).to(tl.float32)
-            d_y = tl.load(d_output + at * V + columns, mask=column_in, other=0.0).to(tl.float32)
-            d_y = d_y * scale
+                beta_next = tl.load(beta_at + first * beta_token)
+            if DECAY != NO_DECAY:
+                decay_next = _load_decay(decay_at + first * decay_token, keys, True, in_key, DECAY)
+            for j in range(size):
+                tl.store(scratch + j * (BK * BV) + replayed, S)
+                i = first + j + 1
+                there = j + 1 < size
+                k_i, u = k_next.to(tl.float32), e_next.to(tl.float32)
+                k_next = tl.load(k_at + i * k_token + keys, mask=in_key & there, other=0.0)
+                e_next = tl.load(
+                    e_at + i * writes_token + columns, mask=in_value & there, other=0.0
+                )
+                if DECAY != NO_DECAY:
+                    S = _decayed(S, decay_next, DECAY)
+                    decay_next = _load_decay(decay_at + i * decay_token, keys, there, in_key, DECAY)
+                if LOOKS:
+                    u *= beta_next.to(tl.float32)
+                    beta_next = tl.load(beta_at + i * beta_token, mask=there, other=0.0)
+                S += k_i[:, None] * u[None, :]
+            tl.debug_barrier()
+
+            i = first + size - 1
+            q_next = tl.load(q_at + i * q_token + keys, mask=in_key, other=0.0)
+            k_next = tl.load(k_at + i * k_token + keys, mask=in_key, other=0.0)
+            e_next = tl.load(e_at + i * writes_token + columns, mask=in_value, other=0.0)
+            o_next = tl.load(
+                d_output + (position + i * heads) * DV + columns, mask=in_value, other=0.0
+            )
             if LOOKS:
-                error = tl.load(errors + at * V + columns, mask=column_in, other=0.0)
-                strength = tl.load(beta + t * beta_t).to(tl.float32)
-                write = strength * error
-            else:
-                write = tl.load(v + t * v_t, mask=column_in, other=0.0).to(tl.float32)
-            dq = tl.sum(S * d_y[None, :], 1) + k_t_ * tl.sum(write * d_y, 0)
-            tl.store(d_q + (part + at) * K + rows, dq, mask=row_in)
-            G = G + q_t_[:, None] * d_y[None, :]
-            d_write = tl.sum(G * k_t_[:, None], 0)
-            dk = tl.sum(G * write[None, :], 1)
-            if LOOKS:
-                tl.store(d_beta + part + at, tl.sum(error * d_write, 0))
-                d_write = strength * d_write
-                dk -= tl.sum(S * d_write[None, :], 1)
-                G = G - k_t_[:, None] * d_write[None, :]
-            tl.store(d_v + at * V + columns, d_write, mask=column_in)
-            tl.store(d_k + (part + at) * K + rows, dk, mask=row_in)
-            if DECAY == 1:
-                tl.store(d_decay + part + at, tl.sum(tl.sum(G * S, 1), 0))
-                G = G * tl.exp(tl.load(decay + t * decay_t).to(tl.float32))
-            if DECAY == 2:
-                tl.store(d_decay + (part + at) * K + rows, tl.sum(G * S, 1), mask=row_in)
-                log = tl.load(decay + t * decay_t + rows, mask=row_in, other=0.0)
-                G = G * tl.exp(log.to(tl.float32))[:, None]
-        tl.debug_barrier()
-    tl.store(d_initial + state, G, mask=tile_in)
+                beta_next = tl.load(beta_at + i * beta_token)
+            if DECAY != NO_DECAY:
+                decay_next = _load_decay(decay_at + i * decay_token, keys, True, in_key, DECAY)
+            for j in range(size):
+                i = first + size - 1 - j
+                there = j + 1 < size
+                before = tl.load(scratch + (size - 1 - j) * (BK * BV) + replayed)
+                q_i, k_i = q_next.to(tl.float32), k_next.to(tl.float32)
+                e, d_o = e_next.to(tl.float32), o_next.to(tl.float32) * scale
+                q_next = tl.load(q_at + (i - 1) * q_token + keys, mask=in_key & there, other=0.0)
+                k_next = tl.load(k_at + (i - 1) * k_token + keys, mask=in_key & there, other=0.0)
+                e_next = tl.load(
+                    e_at + (i - 1) * writes_token + columns, mask=in_value & there, other=0.0
+                )
+                o_next = tl.load(
+                    d_output + (position + (i - 1) * heads) * DV + columns,
+                    mask=in_value & there,
+                    other=0.0,
+                )
+                if DECAY != NO_DECAY:
+                    log = decay_next
+                    before = _decayed(before, log, DECAY)
+                    decay_next = _load_decay(
+                        decay_at + (i - 1) * decay_token, keys, there, in_key, DECAY
+                    )
+
+                G += q_i[:, None] * d_o[None, :]
+                x = tl.sum(G * k_i[:, None], 0)
+                u = e
+                if LOOKS:
+                    beta_i = beta_next.to(tl.float32)
+                    beta_next = tl.load(beta_at + (i - 1) * beta_token, mask=there, other=0.0)
+                    tl.store(d_beta + partial + i * heads, tl.sum(e * x, 0))
+                    u = e * beta_i
+                    x *= beta_i
+                dv_at = dv + (position + i * heads) * DV + columns
+                tl.store(dv_at, x.to(dv.dtype.element_ty), mask=in_value)
+                dq_i = tl.sum((before + k_i[:, None] * u[None, :]) * d_o[None, :], 1)
+                dk_i = tl.sum(G * u[None, :], 1)
+                if LOOKS:
+                    dk_i = tl.sum(G * u[None, :] - before * x[None, :], 1)
+                    G -= k_i[:, None] * x[None, :]
+                at = (partial + i * heads) * DK + keys
+                tl.store(dq + at, dq_i.to(dq.dtype.element_ty), mask=in_key)
+                tl.store(dk + at, dk_i.to(dk.dtype.element_ty), mask=in_key)
+                if DECAY != NO_DECAY:
+                    d_log = tl.sum(G * before, 1)
+                    if DECAY == KEY_DECAY:
+                        tl.store(d_decay + at, d_log, mask=in_key)
+                    else:
+                        tl.store(d_decay + partial + i * heads, tl.sum(d_log, 0))
+                    G = _decayed(G, log, DECAY)
+            tl.debug_barrier()
+        first_at = (sequence * heads + head) * state_size
+        tl.store(d_initial + first_at + tile, G, mask=in_tile)
+
+
+def saved_shapes(problem: Problem) -> list[tuple[int, ...]]:
+    """Return the shapes of what ``forward`` keeps: states and, for rules that look, errors."""
+    p = problem
+    blocks = p.batch * -(-p.length // EVERY)
+    if p.cu_seqlens is not None:
+        blocks = p.length // EVERY + p.sequences
+    states = (blocks, p.heads, p.d_key, p.d_value)
+    return [states, tuple(p.v.shape)] if p.looks else [states]
+
+
+def saved_dtypes(problem: Problem) -> list[torch.dtype]:
+    """Return the types of what ``forward`` keeps."""
+    return [torch.float32 for _ in saved_shapes(problem)]
 
 
 def forward(problem: Problem, keep: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
     """Return outputs, last states and, if ``keep``, what ``backward`` needs."""
-    p = problem
-    final = p.v.new_empty(p.state_shape, dtype=torch.float32)
-    saved = []
-    if keep:
-        made = zip(saved_shapes(p), saved_dtypes(p), strict=True)
-        saved = [p.v.new_empty(shape, dtype=dtype) for shape, dtype in made]
-    return _launch_forward(p, p.initial_state, final, saved), final, saved
+    p = _launchable(problem)
+    output, final = _empty(p, p.v.shape, p.output_dtype), _empty(p, p.state_shape)
+    saved = [_empty(p, shape) for shape in saved_shapes(p)] if keep else []
+    FORWARD.launch(_forward_grid(p), **_forward_arguments(p, output, final, saved))
+    return output, final, saved
 
 
 def step(problem: Problem, state: Tensor, out_state: Tensor) -> Tensor:
-    """Return the output ``[batch, 1, heads, d_value]`` of one token, and write the next state.
+    """Go on from ``state``, write the last states to ``out_state`` and return the outputs.
 
-    ``out_state`` may be ``state``: each program reads its part of it before it writes it.
+    Both may be one buffer; the launch is therefore never repeated for tuning.
     """
-    return _launch_forward(problem, state, out_state, [], tune=False)
-
-
-def saved_shapes(problem: Problem) -> list[tuple[int, ...]]:
-    """Return the shapes of what ``forward`` keeps: a state every ``REPLAY`` tokens, and errors."""
-    p = problem
-    if p.cu_seqlens is None:
-        count = p.batch * -(-p.length // REPLAY)
-    else:
-        count = p.length // REPLAY + p.sequences
-    states = (count, p.heads, p.d_key, p.d_value)
-    return [states, (p.batch, p.length, p.heads, p.d_value)] if p.looks else [states]
-
-
-def saved_dtypes(problem: Problem) -> list[torch.dtype]:
-    """Return the dtypes that go with ``saved_shapes``."""
-    return [torch.float32] * len(saved_shapes(problem))
-
-
-def backward(
-    problem: Problem, saved: list[Tensor], d_output: Tensor, d_state: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor]:
-    """Return the gradients of q, k, v, beta, decay and the initial state; None where not given."""
-    p = problem
-    kept, errors = saved[0], saved[-1]
-    block = _backward_block(p.d_key, p.d_value)
-    blocks = -(-p.d_value // block)
-    programs = p.sequences * p.heads * blocks
-    scratch = kept.new_empty(programs * REPLAY * _rows(p.d_key) * block)
-    dq, dk, d_beta, d_decay = (
-        None if x is None else _partial(x, blocks) for x in (p.q, p.k, p.beta, p.decay)
-    )
-    dv = p.v.new_empty(p.v.shape)
-    d_initial = kept.new_empty(p.state_shape)
-    _backward.launch(
-        lambda _: (programs,),
-        **_inputs(p),
-        errors=errors,
-        kept=kept,
-        scratch=scratch,
-        d_output=d_output.contiguous(),
-        d_final=d_state.float().contiguous(),
-        d_q=dq,
-        d_k=dk,
-        d_v=dv,
-        d_beta=kept if d_beta is None else d_beta,
-        d_decay=kept if d_decay is None else d_decay,
-        d_initial=d_initial,
-        tokens=p.batch * p.length,
-        BV=block,
-        **_modes(p),
-    )
-    assert dq is not None
-    assert dk is not None
-    return (
-        _whole(dq, p.q.dtype),
-        _whole(dk, p.k.dtype),
-        dv,
-        None if d_beta is None else _whole(d_beta, torch.float32),
-        None if d_decay is None else _whole(d_decay, torch.float32),
-        d_initial,
-    )
-
-
-def _partial(x: Tensor, blocks: int) -> Tensor:
-    """Return room for a gradient, one for each block of columns that adds to it."""
-    if blocks == 1 and x.ndim == 4:
-        return x.new_empty((1, *x.shape))
-    return x.new_empty((blocks, *x.shape), dtype=torch.float32)
-
-
-def _whole(parts: Tensor, dtype: torch.dtype) -> Tensor:
-    return (parts[0] if len(parts) == 1 else parts.sum(0)).to(dtype)
-
-
-def _launch_forward(
-    p: Problem, initial: Tensor | None, final: Tensor, saved: list[Tensor], tune: bool = True
-) -> Tensor:
-    output = p.v.new_empty(p.v.shape, dtype=p.output_dtype)
-    _forward.launch(
-        lambda blocks: (p.sequences * p.heads * -(-p.d_value // blocks["BV"]),),
-        tune=tune,
-        **_inputs(p),
-        initial=final if initial is None else initial.contiguous(),
-        output=output,
-        final=final,
-        errors=saved[-1] if saved else final,
-        kept=saved[0] if saved else final,
-        STARTS=initial is not None,
-        KEEP=bool(saved),
-        **_modes(p),
-    )
+    p = _launchable(problem._replace(initial_state=state))
+    output = _empty(p, p.v.shape, p.output_dtype)
+    final = out_state if out_state.is_contiguous() else _empty(p, p.state_shape)
+    FORWARD.launch(_forward_grid(p), tune=False, **_forward_arguments(p, output, final, []))
+    if final is not out_state:
+        out_state.copy_(final)
     return output
 
 
-def _inputs(p: Problem) -> dict[str, Any]:
-    """Return the tensors that both kernels read, with their strides over batch, length and heads.
+def backward(
+    problem: Problem, saved: list[Tensor], d_output: Tensor, d_state: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor]:
+    """Return the gradients of q, k, v, beta, decay and the initial state, contiguous.
 
-    The last dimension has stride 1; what is absent stands for itself as q and is never read.
+    ``d_state`` is that of the last states, None where they are not used. The first three have the
+    types of q, k and v, the others float32.
     """
-    named = {"q": p.q, "k": p.k, "v": p.v, "beta": p.beta, "decay": p.decay}
-    arguments: dict[str, Any] = {"scale": p.scale, "length": p.length}
-    for name, x in named.items():
-        x = p.q if x is None else x
-        if x.ndim == 4 and x.stride(3) != 1:
-            x = x.contiguous()
-        arguments[name] = x
-        arguments |= {f"{name}_{d}": x.stride(i) for i, d in enumerate("bth")}
-    arguments["cu_seqlens"] = p.q if p.cu_seqlens is None else p.cu_seqlens
-    return arguments
+    p = _launchable(problem)
+    grads = _gradients(p)
+    arguments = _backward_arguments(p, saved, d_output, d_state, grads)
+    BACKWARD.launch(lambda _: (len(arguments["scratch"]),), **arguments)
+    return (
+        _joined(grads.dq, p.q.dtype),
+        _joined(grads.dk, p.k.dtype),
+        grads.dv,
+        None if grads.d_beta is None else _joined(grads.d_beta, torch.float32),
+        None if grads.d_decay is None else _joined(grads.d_decay, torch.float32),
+        grads.d_initial,
+    )
 
 
-def _modes(p: Problem) -> dict[str, Any]:
-    """Return the constants that both kernels are compiled for."""
-    decay = NO_DECAY if p.decay is None else KEY_DECAY if p.decays_per_key else HEAD_DECAY
+class Gradients(NamedTuple):
+    """What ``run_backward`` fills; dq, dk, d_beta and d_decay ``[parts, ...]`` are to be summed."""
+
+    dq: Tensor
+    dk: Tensor
+    dv: Tensor
+    d_beta: Tensor | None
+    d_decay: Tensor | None
+    d_initial: Tensor
+
+
+def _gradients(p: Problem) -> Gradients:
+    parts = -(-p.d_value // _backward_width(p.d_key, p.d_value))
+
+    def partial(x: Tensor, dtype: torch.dtype) -> Tensor:
+        return _empty(p, (parts, *x.shape), dtype if parts == 1 else torch.float32)
+
+    return Gradients(
+        partial(p.q, p.q.dtype),
+        partial(p.k, p.k.dtype),
+        _empty(p, p.v.shape, p.v.dtype),
+        None if p.beta is None else partial(p.beta, torch.float32),
+        None if p.decay is None else partial(p.decay, torch.float32),
+        _empty(p, p.state_shape),
+    )
+
+
+def _joined(parts: Tensor, dtype: torch.dtype) -> Tensor:
+    return parts[0] if len(parts) == 1 else parts.sum(0).to(dtype)
+
+
+def _launchable(problem: Problem) -> Problem:
+    """Return the problem with the memory layouts that the kernels read."""
+    p = problem
+    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (p.q, p.k, p.v))
+    decay = p.decay
+    if p.decays_per_key and decay is not None and decay.stride(-1) != 1:
+        decay = decay.contiguous()
+    initial, bounds = (
+        None if x is None else x.contiguous() for x in (p.initial_state, p.cu_seqlens)
+    )
+    return p._replace(q=q, k=k, v=v, decay=decay, initial_state=initial, cu_seqlens=bounds)
+
+
+def _empty(p: Problem, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
+    return p.v.new_empty(shape, dtype=dtype)
+
+
+def _strided(name: str, x: Tensor | None) -> dict[str, Any]:
+    row, token, head = (0, 0, 0) if x is None else x.stride()[:3]
+    return {name: x, f"{name}_row": row, f"{name}_token": token, f"{name}_head": head}
+
+
+def _inputs(p: Problem) -> dict[str, Any]:
+    """Return the arguments that both kernels share."""
+    decays = KEY_DECAY if p.decays_per_key else HEAD_DECAY
     return {
-        "H": p.heads,
-        "K": p.d_key,
-        "V": p.d_value,
-        "BK": _rows(p.d_key),
-        "REPLAY": REPLAY,
+        **_strided("q", p.q),
+        **_strided("k", p.k),
+        **_strided("beta", p.beta),
+        **_strided("decay", p.decay),
+        "cu_seqlens": p.cu_seqlens,
+        "scale": float(p.scale),
+        "length": p.length,
+        "heads": p.heads,
+        "DK": p.d_key,
+        "DV": p.d_value,
         "LOOKS": p.looks,
-        "DECAY": decay,
-        "PACKED": p.cu_seqlens is not None,
+        "DECAY": (NO_DECAY if p.decay is None else decays).value,
+        "VARLEN": p.cu_seqlens is not None,
+        "EVERY": EVERY,
+        "BK": block(p.d_key),
     }
 
 
-def _rows(d_key: int) -> int:
-    return max(2, _power(d_key))
+def _forward_arguments(
+    p: Problem, output: Tensor, final: Tensor, saved: list[Tensor]
+) -> dict[str, Any]:
+    states, errors = (*saved, None, None)[:2]
+    return {
+        **_inputs(p),
+        **_strided("v", p.v),
+        "initial": p.initial_state,
+        "final": final,
+        "output": output,
+        "errors": errors,
+        "states": states,
+        "items": p.sequences * p.heads,
+        "STARTS": p.initial_state is not None,
+        "KEEP": bool(saved),
+    }
 
 
-def _power(size: int) -> int:
-    return 1 << (size - 1).bit_length()
+def _forward_grid(p: Problem) -> Callable[[dict[str, int]], tuple[int, ...]]:
+    """Return one program for each sequence, head and block of values, all along the first axis."""
+    return lambda blocks: (p.sequences * p.heads * -(-p.d_value // blocks["BV"]),)
 
 
-def _columns(d_key: int, d_value: int, most: int) -> int:
-    """Return how many columns a program takes: all, or as many as keep its tile at ``most``."""
-    return max(2, min(_power(d_value), most // _rows(d_key)))
+def _backward_arguments(
+    p: Problem, saved: list[Tensor], d_output: Tensor, d_state: Tensor | None, grads: Gradients
+) -> dict[str, Any]:
+    items = p.sequences * p.heads * len(grads.dq)
+    tile = EVERY * _backward_width(p.d_key, p.d_value) * block(p.d_key)
+    programs = max(1, min(items, SCRATCH_BYTES // (4 * tile)))
+    return {
+        **_inputs(p),
+        **_strided("writes", saved[1] if p.looks else p.v),
+        **grads._asdict(),
+        "states": saved[0],
+        "d_output": d_output.contiguous(),
+        "d_final": None if d_state is None else d_state.contiguous(),
+        "scratch": _empty(p, (programs, tile)),
+        "items": items,
+        "positions": p.batch * p.length * p.heads,
+        "ENDS": d_state is not None,
+    }
 
 
-def _backward_block(d_key: int, d_value: int) -> int:
-    return _columns(d_key, d_value, 2048)
+def _backward_width(d_key: int, d_value: int) -> int:
+    """Return the value channels of a program backward; the same in all configurations."""
+    return min(block(d_value), 16 if d_key > 128 else 32)
+
+
+def _warps(arguments: dict[str, Any], width: int, elements: int) -> int:
+    """Return the warps that leave each thread at most ``elements`` of its program's tile."""
+    return max(1, block(arguments["DK"]) * width // (32 * elements))
 
 
 def _forward_configs(arguments: dict[str, Any]) -> list[Config]:
-    """Tiles of one warp's registers first; larger ones share the loads of keys among columns."""
-    K, V = arguments["K"], arguments["V"]
-    sizes = sorted({_columns(K, V, most) for most in (1024, 2048, 4096)})
-    return [Config(max(1, _rows(K) * block // 1024), 1, {"BV": block}) for block in sizes]
+    widths = [width for width in (32, 16, 8) if width <= block(arguments["DV"])]
+    return [Config(_warps(arguments, width, 32), 1, {"BV": width}) for width in widths]
 
 
 def _backward_configs(arguments: dict[str, Any]) -> list[Config]:
-    tile = arguments["BK"] * arguments["BV"]
-    least = max(1, tile // 512)
-    return [Config(least), Config(2 * least)]
+    width = _backward_width(arguments["DK"], arguments["DV"])
+    warps = sorted({_warps(arguments, width, elements) for elements in (16, 8)})
+    return [Config(number, 1, {"BV": width}) for number in warps if number <= 8]
 
 
-_KEY = ("H", "K", "V", "length", "LOOKS", "DECAY", "PACKED")
-_forward = Tuned(forward_kernel, _forward_configs, (*_KEY, "KEEP"))
-_backward = Tuned(backward_kernel, _backward_configs, _KEY)
+KEY = ("DK", "DV", "LOOKS", "DECAY", "items")
+FORWARD = Tuned(run_forward, _forward_configs, (*KEY, "KEEP"))
+BACKWARD = Tuned(run_backward, _backward_configs, KEY)
 
 
 def compile_cases() -> list[CompileCase]:
-    """Return the configurations of both kernels for the paper's heads and for large ones."""
-    cases = []
-    for K, V, looks, decay, packed, dtype in (
-        (16, 16, True, NO_DECAY, False, "fp32"),
-        (16, 16, False, NO_DECAY, False, "fp32"),
-        (32, 32, True, HEAD_DECAY, True, "bf16"),
-        (64, 64, True, KEY_DECAY, False, "bf16"),
-        (128, 128, True, KEY_DECAY, True, "bf16"),
-        (128, 128, True, HEAD_DECAY, False, "fp32"),
-        (256, 256, True, KEY_DECAY, False, "fp32"),
-        (256, 256, False, HEAD_DECAY, False, "bf16"),
-    ):
-        modes = {
-            "H": 8,
-            "K": K,
-            "V": V,
-            "BK": _rows(K),
-            "REPLAY": REPLAY,
-            "LOOKS": looks,
-            "DECAY": decay,
-            "PACKED": packed,
-        }
-        label = f"d={K} {dtype} {'delta' if looks else 'sum'} decay={decay} packed={int(packed)}"
-        for config in _forward_configs(modes):
-            constants = modes | config.blocks | {"STARTS": True, "KEEP": True}
-            cases.append(_case(f"recurrent forward {label}", forward_kernel, constants, config, dtype))
-        constants = modes | {"BV": _backward_block(K, V)}
-        for config in _backward_configs(constants):
-            cases.append(
-                _case(f"recurrent backward {label}", backward_kernel, constants, config, dtype)
-            )
-    return cases
+    """Return the configurations of both kernels over types, head sizes, rules and packing.
+
+    Rules with one decay a key channel need the most registers, so all sizes are theirs.
+    """
+    bf16, fp32 = torch.bfloat16, torch.float32
+    modes = (
+        *((bf16, size, True, 2, False) for size in (16, 64, 128, 256)),
+        *((fp32, size, True, 2, True) for size in (16, 128)),
+        *((bf16, 64, True, decays, False) for decays in (0, 1)),
+        *((bf16, 64, False, decays, True) for decays in (0, 1, 2)),
+    )
+    return [case for mode in modes for case in _cases_of(*mode)]
 
 
-def _case(
-    name: str, kernel: Any, constants: dict[str, Any], config: Config, dtype: str
-) -> CompileCase:
-    types = dict.fromkeys(kernel.arg_names, "i32") | dict.fromkeys(constants, "constexpr")
-    floats = ("beta", "decay", "initial", "final", "errors", "kept", "scratch", "d_final")
-    types |= {n: "*fp32" for n in (*floats, "d_q", "d_k", "d_beta", "d_decay", "d_initial")}
-    types |= {n: f"*{dtype}" for n in ("q", "k", "v", "output", "d_output", "d_v")}
-    types |= {"cu_seqlens": "*i64", "scale": "fp32"}
-    signature = {n: types[n] for n in kernel.arg_names}
-    return CompileCase(name, kernel, signature, constants, config.num_warps, config.num_stages)
+def _cases_of(
+    dtype: torch.dtype, size: int, looks: bool, decays: int, packed: bool
+) -> Iterator[CompileCase]:
+    """Yield what a problem launches whose tensors have shapes but no memory."""
+
+    def made(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    places = (1, 4096, 8)
+    q, k, v = (made(*places, size, dtype=dtype) for _ in range(3))
+    beta = made(*places) if looks else None
+    decay = made(*places, *(size,) * (decays - 1)) if decays else None
+    sequences, cu_seqlens = (2, made(3, dtype=torch.int32)) if packed else (1, None)
+    initial = made(sequences, 8, size, size)
+    p = Problem(q, k, v, beta, decay, initial, cu_seqlens, 1.0, dtype)
+    saved = [made(*shape) for shape in saved_shapes(p)]
+    launches = (
+        ("forward", FORWARD, _forward_arguments(p, v, initial, saved)),
+        ("backward", BACKWARD, _backward_arguments(p, saved, v, initial, _gradients(p))),
+    )
+    label = f"d={size} {dtype} {'delta' if looks else 'sum'} decay={decays} packed={int(packed)}"
+    for name, tuned, arguments in launches:
+        for config in tuned.configs(arguments):
+            title = f"recurrent {name} {label}"
+            yield compile_case(title, tuned.kernel, arguments, config, RUNTIME)

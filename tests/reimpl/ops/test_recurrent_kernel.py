@@ -62,7 +62,7 @@ def test_grids_have_one_axis(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("rule", ["sum", "delta", "gated_delta", "kda"])
 def test_blocks_of_columns_add_up(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrent_kernel, "_backward_block", lambda d_key, d_value: 4)
+    monkeypatch.setattr(recurrent_kernel, "_backward_width", lambda d_key, d_value: 4)
     x = case(rule, seed=2, batch=1, heads=2, length=19, d_key=6, d_value=11)
     found = errors(x.to(torch.float32), "recurrent")
     assert max(found.values()) < F32, found
@@ -76,7 +76,16 @@ def test_every_configuration_gives_the_recurrence(index: int) -> None:
     assert max(found.values()) < F32, found
 
 
-def test_kept_states_are_one_in_sixteen_tokens() -> None:
+def test_programs_take_turns_where_replayed_states_would_fill_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recurrent_kernel, "SCRATCH_BYTES", 1)
+    x = case("gated_delta", seed=5, batch=2, heads=2, length=19)
+    found = errors(x.to(torch.float32), "recurrent")
+    assert max(found.values()) < F32, found
+
+
+def test_kept_states_are_one_in_thirty_two_tokens() -> None:
     x = case("delta", seed=4, batch=1, length=64)
     p = Problem(x.q, x.k, x.v, x.beta, None, None, None, 1.0, torch.float32)
-    assert recurrent_kernel.saved_shapes(p) == [(4, 2, 5, 7), (1, 64, 2, 7)]
+    assert recurrent_kernel.saved_shapes(p) == [(2, 2, 5, 7), (1, 64, 2, 7)]
