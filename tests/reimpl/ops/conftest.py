@@ -6,26 +6,18 @@ import os
 
 os.environ["TRITON_INTERPRET"] = "1"
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 import torch
-from torch import Tensor
 
 torch.set_num_threads(1)
 
 
-def _poisoned(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def made(*args: Any, **kwargs: Any) -> Tensor:
-        buffer = make(*args, **kwargs)
-        return buffer.fill_(float("nan")) if buffer.is_floating_point() else buffer
-
-    return made
-
-
 @pytest.fixture(autouse=True)
-def _nan_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill every buffer that code asks for with NaN, so that what is not written shows."""
-    for owner, name in ((torch, "empty"), (torch, "empty_like"), (Tensor, "new_empty")):
-        monkeypatch.setattr(owner, name, _poisoned(getattr(owner, name)))
+def _nan_buffers() -> Iterator[None]:
+    """Have torch fill every new buffer with NaN, so that what is not written shows."""
+    torch.use_deterministic_algorithms(True)
+    assert torch.utils.deterministic.fill_uninitialized_memory
+    yield
+    torch.use_deterministic_algorithms(False)
