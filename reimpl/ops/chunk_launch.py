@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from reimpl.ops import chunk_kernel as kernels
-from reimpl.ops.launching import CompileCase, Config, Tuned, block, compile_case
+from reimpl.ops.launching import CompileCase, Config, Tuned, block, compile_case, example
 from reimpl.ops.problem import Problem
 
 SMALLEST_CHUNK = 16
@@ -345,18 +345,8 @@ def compile_cases() -> list[CompileCase]:
 def _cases_of(
     dtype: torch.dtype, size: int, looks: bool, decays: int, packed: bool
 ) -> Iterator[CompileCase]:
-    """Yield what a problem launches whose tensors have shapes but no memory."""
-
-    def made(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device="meta")
-
-    places = (1, 4096, 8)
-    q, k, v = (made(*places, size, dtype=dtype) for _ in range(3))
-    beta = made(*places) if looks else None
-    decay = made(*places, *(size,) * (decays - 1)) if decays else None
-    sequences, cu_seqlens = (2, made(3, dtype=torch.int32)) if packed else (1, None)
-    initial = made(sequences, 8, size, size)
-    problem = Problem(q, k, v, beta, decay, initial, cu_seqlens, 1.0, dtype)
+    """Yield what a problem of this kind launches, in every configuration."""
+    problem = example(dtype, size, looks, decays, packed)
     launches, (output, final, saved) = _plan_forward(problem, True, None)
     launches += _plan_backward(problem, saved, output, final, None)[0]
     label = f"d={size} {dtype} {'delta' if looks else 'sum'} decay={decays} packed={int(packed)}"

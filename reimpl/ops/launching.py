@@ -16,6 +16,8 @@ import torch
 import triton
 from torch import Tensor
 
+from reimpl.ops.problem import Problem
+
 LARGEST_HEAD = 256
 """Head dimensions that the kernels take."""
 
@@ -174,6 +176,24 @@ def _triton_type(name: str, value: Any) -> str:
     if isinstance(value, float):
         return "fp32"
     return "i32" if abs(value) < 2**31 else "i64"
+
+
+def example(dtype: torch.dtype, size: int, looks: bool, decays: int, packed: bool) -> Problem:
+    """Return a problem whose tensors have shapes but no memory, heads of ``size`` among them.
+
+    ``decays`` is 0 for none, 1 for one a head, 2 for one a key channel.
+    """
+
+    def made(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    places = (1, 4096, 8)
+    q, k, v = (made(*places, size, dtype=dtype) for _ in range(3))
+    beta = made(*places) if looks else None
+    decay = made(*places, *(size,) * (decays - 1)) if decays else None
+    sequences, cu_seqlens = (2, made(3, dtype=torch.int32)) if packed else (1, None)
+    initial = made(sequences, 8, size, size)
+    return Problem(q, k, v, beta, decay, initial, cu_seqlens, 1.0, dtype)
 
 
 def block(size: int) -> int:

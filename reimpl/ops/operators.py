@@ -53,25 +53,12 @@ def _forward(
 
 
 @_forward.register_fake
-def _(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor | None,
-    decay: Tensor | None,
-    initial_state: Tensor | None,
-    cu_seqlens: Tensor | None,
-    scale: float,
-    output_dtype: torch.dtype,
-    method: str,
-    size: int,
-    keep: bool,
-    check_decay: bool,
-) -> tuple[Tensor, Tensor, list[Tensor]]:
-    p = Problem(q, k, v, beta, decay, initial_state, cu_seqlens, scale, output_dtype)
+def _(*arguments: Any) -> tuple[Tensor, Tensor, list[Tensor]]:
+    p = Problem(*arguments[:9])
+    method, size, keep, _ = arguments[9:]
     saved = _saved_like(p, method, size) if keep else []
-    state = v.new_empty(p.state_shape, dtype=p.dtype)
-    return v.new_empty(v.shape, dtype=output_dtype), state, saved
+    state = p.v.new_empty(p.state_shape, dtype=p.dtype)
+    return p.v.new_empty(p.v.shape, dtype=p.output_dtype), state, saved
 
 
 def _saved_like(p: Problem, method: str, size: int) -> list[Tensor]:
@@ -110,24 +97,8 @@ def _backward(
 
 
 @_backward.register_fake
-def _(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor | None,
-    decay: Tensor | None,
-    initial_state: Tensor | None,
-    cu_seqlens: Tensor | None,
-    scale: float,
-    output_dtype: torch.dtype,
-    method: str,
-    size: int,
-    saved: list[Tensor],
-    d_output: Tensor,
-    d_state: Tensor,
-) -> list[Tensor]:
-    given = (q, k, v, beta, decay, initial_state)
-    return [x.new_empty(x.shape) for x in given if x is not None]
+def _(*arguments: Any) -> list[Tensor]:
+    return [x.new_empty(x.shape) for x in arguments[:6] if x is not None]
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -171,17 +142,10 @@ def _step(
 
 
 @_step.register_fake
-def _(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor | None,
-    decay: Tensor | None,
-    state: Tensor,
-    scale: float,
-    output_dtype: torch.dtype,
-) -> Tensor:
-    return v.new_empty(v.shape, dtype=output_dtype)
+def _(*arguments: Any) -> Tensor:
+    v, output_dtype = arguments[2], arguments[7]
+    result: Tensor = v.new_empty(v.shape, dtype=output_dtype)
+    return result
 
 
 def _kernels(method: str) -> Any:

@@ -29,7 +29,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from reimpl.ops.launching import CompileCase, Config, Tuned, block, compile_case
+from reimpl.ops.launching import CompileCase, Config, Tuned, block, compile_case, example
 from reimpl.ops.problem import Problem
 
 NO_DECAY = tl.constexpr(0)
@@ -596,22 +596,12 @@ def compile_cases() -> list[CompileCase]:
 def _cases_of(
     dtype: torch.dtype, size: int, looks: bool, decays: int, packed: bool
 ) -> Iterator[CompileCase]:
-    """Yield what a problem launches whose tensors have shapes but no memory."""
-
-    def made(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device="meta")
-
-    places = (1, 4096, 8)
-    q, k, v = (made(*places, size, dtype=dtype) for _ in range(3))
-    beta = made(*places) if looks else None
-    decay = made(*places, *(size,) * (decays - 1)) if decays else None
-    sequences, cu_seqlens = (2, made(3, dtype=torch.int32)) if packed else (1, None)
-    initial = made(sequences, 8, size, size)
-    p = Problem(q, k, v, beta, decay, initial, cu_seqlens, 1.0, dtype)
-    saved = [made(*shape) for shape in saved_shapes(p)]
+    """Yield what a problem of this kind launches, in every configuration."""
+    p = example(dtype, size, looks, decays, packed)
+    saved = [_empty(p, shape) for shape in saved_shapes(p)]
     launches = (
-        ("forward", FORWARD, _forward_arguments(p, v, initial, saved)),
-        ("backward", BACKWARD, _backward_arguments(p, saved, v, initial, _gradients(p))),
+        ("forward", FORWARD, _forward_arguments(p, p.v, p.initial(), saved)),
+        ("backward", BACKWARD, _backward_arguments(p, saved, p.v, p.initial(), _gradients(p))),
     )
     label = f"d={size} {dtype} {'delta' if looks else 'sum'} decay={decays} packed={int(packed)}"
     for name, tuned, arguments in launches:
