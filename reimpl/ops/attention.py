@@ -176,8 +176,9 @@ def choose_kernel(problem: Problem) -> Kernel:
         return _forced
     from reimpl.ops import chunk_launch
 
-    small = problem.d_key <= 32 and problem.d_value <= 32 and problem.length <= 1024
-    chunks = problem.length >= 64 and not small and chunk_launch.is_suitable(problem)
+    length, d_key, d_value = problem.v.shape[1], problem.k.shape[3], problem.v.shape[3]
+    small = max(d_key, d_value) <= 32 and length <= 1024
+    chunks = length >= 64 and not small and chunk_launch.is_suitable(problem)
     return "chunkwise" if chunks else "recurrent"
 
 
@@ -202,10 +203,9 @@ def choose_backend(problem: Problem, rule: str, backend: str) -> str:
 def triton_obstacle(problem: Problem) -> str | None:
     """Return why the triton backend cannot take a problem, or None."""
     p = problem
-    if max(p.d_key, p.d_value) > LARGEST_HEAD:
-        return (
-            f"head dimensions are {p.d_key} and {p.d_value}, at most {LARGEST_HEAD} are supported"
-        )
+    d_key, d_value = p.k.shape[-1], p.v.shape[-1]  # torch 2.9 cannot trace a tuple's properties
+    if max(d_key, d_value) > LARGEST_HEAD:
+        return f"head dimensions are {d_key} and {d_value}, at most {LARGEST_HEAD} are supported"
     if p.v.dtype == torch.float64:
         return "the inputs are float64"
     try:

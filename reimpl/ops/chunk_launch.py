@@ -35,7 +35,7 @@ def fitting_size(problem: Problem, chunk_size: int | None = None) -> int:
 def is_suitable(problem: Problem) -> bool:
     """Whether the kernels keep their tiles in registers; larger keys work, but spill."""
     most = {torch.bfloat16: 256, torch.float16: 128}
-    return problem.d_key <= most.get(problem.v.dtype, 64)
+    return problem.k.shape[3] <= most.get(problem.v.dtype, 64)
 
 
 def operand_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -315,7 +315,7 @@ def _gradients_configs(arguments: dict[str, Any]) -> list[Config]:
         return _configs(arguments, (4, 1, small), (8, 1, small))
     if is_head_decay:
         return _configs(arguments, (8, 1, {"BK": 16, "BV": 32}))
-    return _configs(arguments, (4, 1, large), (8, 1, large))
+    return _configs(arguments, (4, 1, large))
 
 
 KEY = ("DK", "DV", "C", "LOOKS", "DECAY", "PRECISION")
