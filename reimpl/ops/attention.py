@@ -17,8 +17,6 @@ from reimpl.ops.problem import Problem
 
 Kernel = Literal["recurrent", "chunkwise"]
 
-CPU_CHUNK, DEVICE_CHUNK = 32, 64
-"""Chunk sizes of the torch backend where none is asked for."""
 LARGEST_HEAD = 256
 """Head dimensions that the triton backend takes."""
 
@@ -182,6 +180,16 @@ def choose_kernel(problem: Problem) -> Kernel:
     return "chunkwise" if chunks else "recurrent"
 
 
+def choose_chunk(problem: Problem) -> int:
+    """Return the chunk size of the torch backend: what measured fastest on a CPU, else 64.
+
+    Work inside a chunk grows with its size, so small heads want small chunks.
+    """
+    if problem.v.device.type != "cpu":
+        return 64
+    return 16 if max(problem.k.shape[3], problem.v.shape[3]) <= 32 else 32
+
+
 def choose_backend(problem: Problem, rule: str, backend: str) -> str:
     """Return ``reference``, ``chunk`` or ``triton``; ConfigError where ``backend`` cannot do it."""
     if rule == "fwm":
@@ -247,14 +255,9 @@ def _reference_row(
 
 def _fast(p: Problem, rule: str, backend: str, chunk_size: int | None) -> tuple[Tensor, Tensor]:
     """Run one of the operators."""
+    method, size = "chunk", chunk_size or choose_chunk(p)
     if backend == "triton":
-        method: str = choose_kernel(p)
-        size = 0  # the kernels choose their own
-    else:
-        method, size = (
-            "chunk",
-            chunk_size or (CPU_CHUNK if p.v.device.type == "cpu" else DEVICE_CHUNK),
-        )
+        method, size = choose_kernel(p), 0  # the kernels choose their own
     if rule == "gated_sum":
         return _gated_sum(p, method, size)
     return operators.update(p, method, size, check_decay=True)

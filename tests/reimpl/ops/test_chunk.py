@@ -109,7 +109,8 @@ def test_what_the_gradient_keeps_grows_linearly_with_length() -> None:
             return x
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-            run(case("delta", seed=2, length=length, batch=1, d_key=32, d_value=32), "chunk")
+            x = case("delta", seed=2, length=length, batch=1, d_key=32, d_value=32)
+            run(x, "chunk", chunk_size=32)
         return sum(sizes)
 
     d, heads, chunk = 32, 2, 32
