@@ -19,6 +19,19 @@ def check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
         raise ConfigError(f"unknown {name} {value!r}; use one of {', '.join(map(str, known))}")
 
 
+def check_kinds(scale: object, output_dtype: object, **tensors: object) -> None:
+    """Raise ConfigError for what is no tensor, no number or no floating-point dtype."""
+    for name, x in tensors.items():
+        if x is not None and not isinstance(x, Tensor):
+            raise ConfigError(f"{name} is a {type(x).__name__}; pass a torch.Tensor")
+    if not isinstance(scale, int | float):
+        raise ConfigError(f"scale is {scale!r}; pass a number")
+    if output_dtype is not None and output_dtype not in FLOATS:
+        raise ConfigError(
+            f"output_dtype is {output_dtype}; use one of {', '.join(map(str, FLOATS))}, or None"
+        )
+
+
 def check_tensors(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor | None, decay: Tensor | None, rule: str
 ) -> None:

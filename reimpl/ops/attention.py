@@ -67,6 +67,8 @@ def fast_weight_attention(
     that do not fit.
     """
     arguments.check_choice("backend", backend, arguments.BACKENDS)
+    tensors = {"q": q, "k": k, "v": v, "beta": beta, "decay": decay, "cu_seqlens": cu_seqlens}
+    arguments.check_kinds(scale, output_dtype, **tensors, initial_state=initial_state)
     if v.ndim != 4:
         raise ConfigError(f"v must be [batch, length, heads, d_value], got {list(v.shape)}")
     arguments.check_tensors(q, k, v, beta, decay, rule)
@@ -111,13 +113,14 @@ def fast_weight_step(
     that do not fit; on a GPU the values of ``decay`` are not looked at, or each token would wait.
     """
     arguments.check_choice("backend", backend, arguments.BACKENDS)
+    tensors = {"q": q, "k": k, "v": v, "state": state, "beta": beta, "decay": decay}
+    arguments.check_kinds(scale, output_dtype, **tensors)
     if v.ndim != 3:
         raise ConfigError(f"v must be [batch, heads, d_value], got {list(v.shape)}")
     arguments.check_tensors(q, k, v, beta, decay, rule)
     arguments.check_state("state", state, (*v.shape[:2], k.shape[2], v.shape[2]), v)
-    inputs = [q, k, v, state, beta, decay]
     wants_gradient = torch.is_grad_enabled() and any(
-        x is not None and x.requires_grad for x in inputs
+        x is not None and x.requires_grad for x in tensors.values()
     )
     if inplace and wants_gradient:
         raise ConfigError("inplace overwrites the state, so no gradient can be taken; leave it out")

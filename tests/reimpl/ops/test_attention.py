@@ -253,6 +253,10 @@ LONG = torch.zeros(1, 4, 2, 300)
         (bad(cu_seqlens=torch.tensor([0, 3, 2, 4])), "without falling"),
         (bad(cu_seqlens=torch.tensor([1, 4])), r"cu_seqlens \[1, 4\] must rise from 0"),
         (bad(cu_seqlens=torch.tensor([0.0, 4.0])), "cu_seqlens is float32"),
+        (bad(cu_seqlens=[0, 4]), "cu_seqlens is a list; pass a torch.Tensor"),
+        (bad(v=[1.0]), "v is a list; pass a torch.Tensor"),
+        (bad(scale="half"), "scale is 'half'; pass a number"),
+        (bad(output_dtype=torch.int64), "output_dtype is torch.int64; use one of torch.float32"),
         (
             {"q": LONG, "k": LONG, "v": LONG, "rule": "sum", "backend": "triton"},
             "head dimensions are 300 and 300, at most 256 are supported; use backend 'chunk'",
