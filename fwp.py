@@ -232,7 +232,10 @@ def doctor(options: argparse.Namespace) -> int:
         "SELECT (SELECT count(*) FROM claims), (SELECT count(*) FROM runs), "
         "(SELECT count(*) FROM checks)"
     ).rows[0]
-    packages = ("fwp-repro", "torch", "triton", "duckdb", "pydantic", "pandas", "streamlit")
+    packages = (
+        *("fwp-repro", "torch", "triton", "duckdb", "pydantic", "pandas", "streamlit"),
+        *("flash-linear-attention", "transformers"),
+    )
     rows = [
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         *((name, installed(name)) for name in packages),
