@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,6 +87,17 @@ def test_beta_may_be_zero_one_or_outside(way: str) -> None:
         x.beta[0, :4, 0] = torch.tensor([0.0, 1.0, -0.3, 1.7])
         found = errors(x.to(torch.float32), way)
         assert max(found.values()) < F32, (rule, found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_signs_of_gated_sum_stay_within_a_packed_sequence(way: str) -> None:
+    """Half of the factors 1 − β are negative here, and a state comes in and goes out."""
+    x = case("gated_sum", seed=20, length=24, heads=1, bounds=[0, 5, 5, 24])
+    generator = torch.Generator().manual_seed(20)
+    beta = 2 * torch.rand(1, 24, 1, generator=generator, dtype=torch.float64)
+    assert (beta > 1).any()
+    found = errors(replace(x, beta=beta).to(torch.float32), way)
+    assert max(found.values()) < F32, found
 
 
 @pytest.mark.parametrize("way", WAYS)
