@@ -554,7 +554,7 @@ def _backward_arguments(
 
 def _backward_width(d_key: int, d_value: int) -> int:
     """Return the value channels of a program backward; the same in all configurations."""
-    return min(block(d_value), 16 if d_key > 128 else 32)
+    return min(block(d_value), 16 if d_key > 64 else 32)
 
 
 def _warps(arguments: dict[str, Any], width: int, elements: int) -> int:
@@ -569,8 +569,7 @@ def _forward_configs(arguments: dict[str, Any]) -> list[Config]:
 
 def _backward_configs(arguments: dict[str, Any]) -> list[Config]:
     width = _backward_width(arguments["DK"], arguments["DV"])
-    warps = sorted({_warps(arguments, width, elements) for elements in (16, 8)})
-    return [Config(number, 1, {"BV": width}) for number in warps if number <= 8]
+    return [Config(min(8, _warps(arguments, width, 8)), 1, {"BV": width})]
 
 
 KEY = ("DK", "DV", "LOOKS", "DECAY", "items")
@@ -581,12 +580,14 @@ BACKWARD = Tuned(run_backward, _backward_configs, KEY)
 def compile_cases() -> list[CompileCase]:
     """Return the configurations of both kernels over types, head sizes, rules and packing.
 
-    Rules with one decay a key channel need the most registers, so all sizes are theirs.
+    Rules with one decay a key channel need the most registers, so all sizes are theirs; sizes that
+    blocks do not fill need more than others.
     """
     bf16, fp32 = torch.bfloat16, torch.float32
     modes = (
         *((bf16, size, True, 2, False) for size in (16, 64, 128, 256)),
         *((fp32, size, True, 2, True) for size in (16, 128)),
+        *((bf16, size, True, 2, True) for size in (20, 100)),
         *((bf16, 64, True, decays, False) for decays in (0, 1)),
         *((bf16, 64, False, decays, True) for decays in (0, 1, 2)),
     )
