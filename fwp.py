@@ -195,11 +195,22 @@ def import_(options: argparse.Namespace) -> int:
     return 0
 
 
+def export(options: argparse.Namespace) -> int:
+    """Write the runs made in this workspace to a file that fwp import reads."""
+    from records.exchange import printable
+    from records.workspace import export_runs
+
+    count = export_runs(_open(options), options.output, options.experiments)
+    print(printable(f"{count} runs written to {options.output}"))
+    return 0
+
+
 def bench(options: argparse.Namespace) -> int:
     """Measure the fast ops, or compile their kernels; exit 1 where one is wrong or spills."""
     from reimpl.bench import Settings, measure
 
     settings = Settings(
+        what=options.what,
         device=options.device,
         quick=options.quick,
         check=options.check,
@@ -477,7 +488,14 @@ def _add_query_and_browse(verbs: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _add_bench(verbs: Any) -> None:
-    verb = verbs.add_parser("bench", help="measure the fast update rules on this machine")
+    verb = verbs.add_parser("bench", help="measure the fast code on this machine")
+    verb.add_argument(
+        "what",
+        nargs="?",
+        choices=("rules", "retrieval"),
+        default="rules",
+        help="the update rules (default), or the trainings of the retrieval experiments",
+    )
     verb.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     verb.add_argument("--quick", action="store_true", help="a small subset")
     verb.add_argument(
@@ -514,6 +532,13 @@ def _add_store_verbs(
     verb = verbs.add_parser("import", parents=[common], help="add a folder of data files")
     verb.add_argument("folder", type=Path, metavar="FOLDER")
     verb.set_defaults(command=import_)
+
+    verb = verbs.add_parser(
+        "export", parents=[common], help="write this workspace's runs to a file"
+    )
+    verb.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="default: all")
+    verb.add_argument("--output", type=Path, metavar="FILE", required=True, help="a .jsonl file")
+    verb.set_defaults(command=export)
 
     verb = verbs.add_parser("doctor", parents=[common, tables], help="describe this installation")
     verb.set_defaults(command=doctor)

@@ -213,7 +213,7 @@ def _literal(cell: str) -> str | float | int | bool:
     return value if isinstance(value, bool | int | float) else cell
 
 
-def _load_jsonl(path: Path) -> Iterator[Record]:
+def load_jsonl(path: Path) -> Iterator[Record]:
     for number, line in enumerate(_read(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -226,4 +226,4 @@ def _load_jsonl(path: Path) -> Iterator[Record]:
             raise DataError(f"{path}, line {number}: {first_error(error)}") from error
 
 
-_LOADERS = {".toml": _load_toml, ".csv": _load_csv, ".jsonl": _load_jsonl}
+_LOADERS = {".toml": _load_toml, ".csv": _load_csv, ".jsonl": load_jsonl}

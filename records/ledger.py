@@ -19,7 +19,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -79,8 +81,14 @@ class Contents:
 
 
 def to_line(record: Record) -> str:
-    """Return the JSON line of a record, with its type name first."""
+    """Return the JSON line of a record, with its type name first.
+
+    In a run, the points of a curve are written as one metric with all their ``values``, and with
+    their ``steps``, or where these are the first multiples of a number ``every`` so many.
+    """
     body = record.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(record, Run):
+        body["metrics"] = _folded(body["metrics"])
     return json.dumps({"type": _TYPE_NAMES[type(record)], **body}, ensure_ascii=False)
 
 
@@ -97,7 +105,43 @@ def from_line(line: str) -> Record:
     name = body.pop("type", None)
     if not isinstance(name, str) or name not in RECORD_TYPES:
         raise ValueError(f"field 'type' is {name!r}; known: {', '.join(RECORD_TYPES)}")
+    if RECORD_TYPES[name] is Run and isinstance(body.get("metrics"), list):
+        body["metrics"] = [metric for found in body["metrics"] for metric in _unfolded(found)]
     return RECORD_TYPES[name].model_validate(body)
+
+
+def _folded(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def kind(metric: dict[str, Any]) -> str:
+        if "step" not in metric:
+            return json.dumps(metric)
+        return json.dumps({k: v for k, v in metric.items() if k not in ("step", "value")})
+
+    found: list[dict[str, Any]] = []
+    for _, each in groupby(metrics, kind):
+        group = list(each)
+        found += [_curve(group)] if len(group) > 1 and "step" in group[0] else group
+    return found
+
+
+def _curve(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    common = {k: v for k, v in points[0].items() if k not in ("step", "value")}
+    steps = [point["step"] for point in points]
+    even = steps == [steps[0] * i for i in range(1, len(steps) + 1)]
+    place = {"every": steps[0]} if even else {"steps": steps}
+    return common | place | {"values": [point["value"] for point in points]}
+
+
+def _unfolded(metric: Any) -> list[Any]:
+    if not (isinstance(metric, dict) and isinstance(metric.get("values"), list)):
+        return [metric]
+    common = dict(metric)
+    values, every = common.pop("values"), common.pop("every", None)
+    steps = common.pop("steps", None)
+    if every is not None:
+        steps = [every * i for i in range(1, len(values) + 1)]
+    if not isinstance(steps, list) or len(steps) != len(values):
+        raise ValueError("a curve needs as many 'steps' as 'values', or 'every'")
+    return [common | {"step": s, "value": v} for s, v in zip(steps, values, strict=True)]
 
 
 def first_error(error: Exception) -> str:

@@ -229,7 +229,10 @@ class Metric(Record):
 
 
 class Run(Record):
-    """One finished execution; ``config`` is everything that the numbers depend on but the seed."""
+    """One finished execution; ``config`` is everything that the numbers depend on but the seed.
+
+    ``shipped`` marks a reference run that came with the project and was not made in this workspace.
+    """
 
     run_id: str = Field(min_length=1)
     experiment: str = Field(min_length=1)
@@ -240,6 +243,7 @@ class Run(Record):
     started: AwareDatetime
     finished: AwareDatetime
     metrics: tuple[Metric, ...]
+    shipped: bool = False
 
     @property
     def signature(self) -> str:

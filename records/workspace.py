@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +10,19 @@ from pathlib import Path
 
 from records.curated import (
     load_folder,
+    load_jsonl,
     require_known_references,
     require_no_conflict,
     shipped_folders,
 )
-from records.errors import WorkspaceError
+from records.errors import DataError, WorkspaceError
+from records.files import write_whole
 from records.index import Index, Result
-from records.ledger import Ledger
-from records.models import Record, digest
+from records.ledger import Ledger, to_line
+from records.models import Record, Run, digest, latest
+
+REFERENCE_RUNS = Path(__file__).parent / "reference"
+"""Runs that ship with the project: one file a sweep, to which later runs are appended."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,24 @@ def seed(workspace: Workspace) -> None:
     require_known_references(everything)
     for name, records in shipped.items():
         workspace.append(f"curated/{name}", records)
+    for path in sorted(REFERENCE_RUNS.glob("*.jsonl")):
+        _load_reference_runs(workspace, path)
+
+
+def _load_reference_runs(workspace: Workspace, path: Path) -> None:
+    """Bring in the runs of a file that ships with the project, unless that was done before.
+
+    Parsing takes longer than most commands, so an empty batch notes the file's hash.
+    """
+    content = path.read_bytes()
+    mark = f"loaded/{path.stem}-{hashlib.sha256(content).hexdigest()[:12]}"
+    if Ledger(workspace.home).newest(mark):
+        return
+    runs = [record for record in load_jsonl(path) if isinstance(record, Run)]
+    workspace.append(
+        f"reference/{path.stem}", [run.model_copy(update={"shipped": True}) for run in runs]
+    )
+    workspace.append(mark, ())
 
 
 def import_folder(workspace: Workspace, folder: Path) -> int:
@@ -110,6 +134,35 @@ def import_folder(workspace: Workspace, folder: Path) -> int:
     require_known_references([*records, *others])
     require_no_conflict(records, others)
     return len(records) if Ledger(workspace.home).append(origin, records) else 0
+
+
+def export_runs(workspace: Workspace, path: Path, experiments: Sequence[str] = ()) -> int:
+    """Write the runs that were made here, of these experiments or of all, one a line.
+
+    The file is written whole or not at all; a folder with it can be imported elsewhere.
+
+    Returns:
+        The number of runs.
+
+    Raises:
+        DataError: the file has another ending than ``.jsonl``, there is no such run, or the file
+            cannot be written.
+    """
+    if path.suffix != ".jsonl":
+        raise DataError(f"{path}: name a file that ends in .jsonl, as fwp import needs it")
+    own = [run for run in latest(workspace.records(), Run, "run_id") if not run.shipped]
+    chosen = [run for run in own if not experiments or run.experiment in experiments]
+    if not chosen:
+        raise DataError(
+            f"no run to export: this workspace has made {len(own)} runs, none of them of "
+            f"{', '.join(experiments) or 'any experiment'}"
+        )
+    chosen.sort(key=lambda run: (run.finished, run.run_id))
+    try:
+        write_whole(path, "".join(to_line(run) + "\n" for run in chosen).encode())
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from error
+    return len(chosen)
 
 
 def default_home() -> Path:

@@ -18,7 +18,6 @@ from records.errors import ConfigError, RunError
 from records.models import Run, digest
 from reimpl import experiments
 from reimpl.experiments.base import Point
-from reimpl.version import code_version
 from reimpl.workers import LABEL, Finished, Job, Message, run_jobs, usable_cores
 
 Echo = Callable[[str], None]
@@ -41,7 +40,9 @@ class RerunSummary(BaseModel):
 
 def run_id(experiment: str, point: Point) -> str:
     """Return the id that this point has under the present code: equal inputs, equal id."""
-    return digest([experiment, point.config, point.seed, code_version()])
+    return digest(
+        [experiment, point.config, point.seed, experiments.get(experiment).code_version(point)]
+    )
 
 
 def rerun(
@@ -109,7 +110,7 @@ def _report_stale(todo: Sequence[Job], runs_dir: Path, echo: Echo) -> None:
         if job is not None and path.parent != job.folder:
             echo(
                 f"{job.point.label}: {path.parent} is an unfinished run of code version "
-                f"{label.get('code_version')}, not of {code_version()}; started afresh"
+                f"{label.get('code_version')}, not of {job.code_version}; started afresh"
             )
 
 
@@ -149,7 +150,7 @@ def _run(job: Job, result: Finished) -> Run:
         experiment=job.experiment,
         config=job.point.config,
         seed=job.point.seed,
-        code_version=code_version(),
+        code_version=job.code_version,
         environment=result.environment,
         started=result.started,
         finished=result.finished,

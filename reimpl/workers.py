@@ -20,7 +20,6 @@ from records.files import write_whole
 from records.models import Metric, digest
 from reimpl import experiments
 from reimpl.experiments.base import Point, ProgressKind
-from reimpl.version import code_version
 
 LABEL = "point.json"
 
@@ -38,6 +37,11 @@ class Job:
     def point_key(self) -> str:
         """Identity of the point whatever the code version."""
         return digest([self.experiment, self.point.config, self.point.seed])
+
+    @property
+    def code_version(self) -> str:
+        """The version of the code that decides the numbers."""
+        return experiments.get(self.experiment).code_version(self.point)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def _label_folder(job: Job) -> datetime:
         return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["started"])
     except (OSError, ValueError, KeyError, TypeError):
         started = datetime.now(UTC)
-    label = {"point": job.point_key, "code_version": code_version(), "started": str(started)}
+    label = {"point": job.point_key, "code_version": job.code_version, "started": str(started)}
     write_whole(path, json.dumps(label).encode())
     return started
 

@@ -14,11 +14,13 @@ from reimpl.bench.report import Report
 class Settings:
     """The options of ``fwp bench``; ``budget`` is in seconds.
 
-    ``threads`` None is torch's choice, ``repeats`` None is 7, or 3 for the quick subset.
+    ``what`` is ``rules`` or ``retrieval``. ``threads`` None is torch's choice (one for retrieval),
+    ``repeats`` None is 7, or 3 for the quick subset and for retrieval.
     ``check`` also holds every rule, precision and shape against float64; on a GPU every
     configuration of every kernel. ``archs`` only says for what kernels are compiled.
     """
 
+    what: str = "rules"
     device: str = "cpu"
     quick: bool = False
     check: bool = False
@@ -38,12 +40,23 @@ class Settings:
             raise ConfigError(f"--budget is {self.budget:g}; give a positive number of seconds")
         if self.archs and not self.compile_only:
             raise ConfigError("--arch says for what --compile-only compiles; give both")
+        if self.what == "retrieval" and (self.check or self.compile_only or self.device != "cpu"):
+            raise ConfigError(
+                "the retrieval bench runs on the CPU and checks everything that it times; leave out "
+                "--check, --compile-only and --device"
+            )
         if self.compile_only and (self.check or self.device != "cpu"):
             raise ConfigError("--compile-only runs nothing; leave out --check and --device")
 
 
 def measure(settings: Settings, echo: Callable[[str], None]) -> Report:
     """Do what the settings ask for; ``echo`` is told of progress. Raises ConfigError."""
+    if settings.what == "retrieval":
+        from reimpl.bench.retrieval import measure as of_retrieval
+
+        return of_retrieval(
+            quick=settings.quick, repeats=settings.repeats, threads=settings.threads, echo=echo
+        )
     if settings.compile_only:
         from reimpl.bench.compiling import SHARED_KB, compile_all
 

@@ -1,9 +1,11 @@
-"""Peak memory of one forward and backward pass, in a process of its own."""
+"""Peak memory of some work, in a process of its own."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -12,34 +14,40 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def peak_megabytes(rule: str, batch: int, length: int, heads: int, dim: int) -> float | None:
-    """Return the highest resident set less what the process had before it made its inputs.
+    """Return the peak of one forward and backward pass of an update rule, as ``peak_of`` does."""
+    return peak_of(partial(_pass, rule, batch, heads, dim), WARM_UP, length)
 
-    So inputs, gradients and all that is kept between the passes count; the libraries do not. None
-    where the kernel does not tell (anywhere but on Linux). One thread: each has buffers.
+
+def peak_of(work: Callable[[int], object], small: int, large: int) -> float | None:
+    """Return the highest resident set of ``work(large)`` less what the process had before it.
+
+    So inputs, gradients and all that is kept between the passes count; the libraries and what
+    ``work(small)``, called first, makes them load do not. None where the kernel does not tell
+    (anywhere but on Linux). One thread: each has buffers. ``work`` must be picklable.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
-        return fresh.submit(_measure, rule, batch, length, heads, dim).result()
+        return fresh.submit(_measure, work, small, large).result()
 
 
-def _measure(rule: str, batch: int, length: int, heads: int, dim: int) -> float | None:
+def _measure(work: Callable[[int], object], small: int, large: int) -> float | None:
     import torch
 
-    from reimpl.bench.inputs import Shape, forward_backward, make_inputs, ours
-
     torch.set_num_threads(1)
-
-    def once(positions: int) -> None:
-        inputs = make_inputs(rule, Shape(batch, positions, heads, dim, dim), state=False)
-        forward_backward(ours(rule), inputs)()
-
-    once(WARM_UP)
+    work(small)
     try:
         RESET.write_text("5")
         before = _status("VmRSS")
-        once(length)
+        work(large)
         return (_status("VmHWM") - before) / 1024
     except OSError:
         return None
+
+
+def _pass(rule: str, batch: int, heads: int, dim: int, length: int) -> None:
+    from reimpl.bench.inputs import Shape, forward_backward, make_inputs, ours
+
+    inputs = make_inputs(rule, Shape(batch, length, heads, dim, dim), state=False)
+    forward_backward(ours(rule), inputs)()
 
 
 def _status(field: str) -> int:

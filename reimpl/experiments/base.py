@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from records.errors import ConfigError, UnknownExperiment
 from records.models import Metric
+from reimpl.version import code_version
 
 PAPER_ID = "2102.11174"
 SCALES = ("quick", "laptop", "paper")
@@ -53,12 +54,18 @@ class Point(BaseModel):
         return f"seed {self.seed}"
 
 
+def _all_sources(_: Point) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A named set of points and the function that measures one of them.
 
     ``list_points(scale, seeds, stream)`` gets a checked scale; ``measure(point, folder, progress)``
     keeps its checkpoints in ``folder`` and calls ``progress`` with a line of text now and then.
+    ``sources(point)`` names the modules that decide the numbers; with what they import they make
+    the code version (all of ``reimpl`` where there are none).
     """
 
     name: str
@@ -66,6 +73,11 @@ class Experiment:
     list_points: Callable[[str, int | None, str | None], Sequence[Point]]
     measure: Callable[[Any, Path, Progress], tuple[Metric, ...]]
     scales: tuple[str, ...] = SCALES
+    sources: Callable[[Any], tuple[str, ...]] = _all_sources
+
+    def code_version(self, point: Point) -> str:
+        """Return the version of the code that decides the numbers of ``point``."""
+        return code_version(*self.sources(point))
 
     def points(
         self, scale: str = "quick", seeds: int | None = None, stream: str | None = None

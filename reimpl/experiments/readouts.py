@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from reimpl.feature_maps import sum_normalise
+from reimpl.loops.readout import Written
 
 EPS = 1e-6
 CHUNK = 20
@@ -23,6 +24,16 @@ FWM_CHUNK = 8
 def softmax_weights(K: Tensor, Q: Tensor) -> Tensor:
     """Return softmax attention weights ``[b, n, L]``; ``K`` ``[b, L, d]``, ``Q`` ``[b, n, d]``."""
     return torch.softmax(Q @ K.mT / math.sqrt(K.shape[-1]), dim=-1)
+
+
+def softmax_table_weights(written: Written, q: Tensor) -> Tensor:
+    """Return softmax attention weights ``[b, L]`` of one query ``q`` ``[b, d]`` a sequence.
+
+    q·k is the sum of q·a and q·b, so the table rows are multiplied and then looked up.
+    """
+    logits = torch.gather(q @ written.A.T, 1, written.keys)
+    logits = logits + torch.gather(q @ written.B.T, 1, written.values)
+    return torch.softmax(logits / math.sqrt(q.shape[-1]), dim=-1)
 
 
 def sum_weights(K: Tensor, Q: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Inner loops compiled for the CPU: the retrieval models without their states."""
