@@ -3,7 +3,7 @@
 A folder holds any of
 
 - ``*.toml``: arrays of tables named after the record types, ``[[paper]]``, ``[[evidence]]``,
-  ``[[assertion]]``, ``[[citation]]``, ``[[listing]]``, ``[[claim]]``, ``[[run]]``;
+  ``[[assertion]]``, ``[[citation]]``, ``[[listing]]``, ``[[claim]]``, ``[[curve]]``, ``[[run]]``;
 - ``TYPE.csv`` or ``TYPE-anything.csv``: one record a row, an empty cell is an absent field, and a
   column ``conditions.dim`` fills the key ``dim`` of the field ``conditions``; a cell of such a
   column is a number or ``true``/``false`` where it reads as one. Several names in a list field are
@@ -27,7 +27,17 @@ from typing import Any, get_origin
 
 from records.errors import DataError
 from records.ledger import RECORD_TYPES, first_error, from_line
-from records.models import Assertion, Check, Citation, Claim, Evidence, ListEntry, Paper, Record
+from records.models import (
+    Assertion,
+    Check,
+    Citation,
+    Claim,
+    Curve,
+    Evidence,
+    ListEntry,
+    Paper,
+    Record,
+)
 
 _TYPES = {name: model for name, model in RECORD_TYPES.items() if model is not Check}
 SHIPPED = Path(__file__).parent / "data"
@@ -89,7 +99,7 @@ def require_no_conflict(records: Sequence[Record], others: Sequence[Record]) -> 
 
 
 def _references(record: Record) -> Iterator[tuple[str, str]]:
-    if isinstance(record, Paper | Assertion | Citation | Claim | ListEntry):
+    if isinstance(record, Paper | Assertion | Citation | Claim | Curve | ListEntry):
         yield "evidence", record.evidence_id
     if isinstance(record, Assertion | Claim):
         yield "paper", record.paper_id
@@ -97,6 +107,8 @@ def _references(record: Record) -> Iterator[tuple[str, str]]:
         yield from (("paper", record.citing_id), ("paper", record.cited_id))
     if isinstance(record, Claim) and record.compared_to is not None:
         yield "claim", record.compared_to
+    if isinstance(record, Curve):
+        yield "claim", record.claim_id
 
 
 _ID_FIELDS = {
@@ -106,6 +118,7 @@ _ID_FIELDS = {
     Claim: ("claim_id",),
     Citation: ("citing_id", "cited_id", "evidence_id"),
     ListEntry: ("evidence_id", "position"),
+    Curve: ("claim_id", "metric", "evidence_id"),
 }
 
 

@@ -31,6 +31,7 @@ from records.models import (
     Check,
     Citation,
     Claim,
+    Curve,
     Evidence,
     ListEntry,
     Paper,
@@ -41,7 +42,7 @@ from records.models import (
     latest,
 )
 from records.status import derive_statuses
-from records.verdict import judge, measurements
+from records.verdict import judge, judge_modes, measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,13 +312,27 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
             for r in runs
         ],
         "metrics": [{"run_id": run.run_id, **row} for run in runs for row in _rows(run.metrics)],
+        "logged_curves": [row for curve in distinct(records, Curve) for row in _points(curve)],
         "verdicts": _rows([judge(claim, measured, by_id) for claim in claims]),
+        "mode_verdicts": [
+            {"mode": mode, **verdict.model_dump(mode="json")}
+            for claim in claims
+            for mode, verdict in judge_modes(claim, measured, by_id)
+        ],
         "derived_statuses": _numbered(_rows(derive_statuses(assertions, checks))),
     }
 
 
 def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     return [record.model_dump(mode="json") for record in records]
+
+
+def _points(curve: Curve) -> list[dict[str, Any]]:
+    whole = {"claim_id": curve.claim_id, "metric": curve.metric, "evidence_id": curve.evidence_id}
+    return [
+        {**whole, "step": curve.every * number, "value": value}
+        for number, value in enumerate(curve.model_dump(mode="json")["values"], start=1)
+    ]
 
 
 def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

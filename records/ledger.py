@@ -32,6 +32,7 @@ from records.models import (
     Check,
     Citation,
     Claim,
+    Curve,
     Evidence,
     ListEntry,
     Paper,
@@ -47,6 +48,7 @@ RECORD_TYPES: dict[str, type[Record]] = {
     "check": Check,
     "citation": Citation,
     "claim": Claim,
+    "curve": Curve,
     "run": Run,
 }
 _TYPE_NAMES = {model: name for name, model in RECORD_TYPES.items()}

@@ -177,6 +177,58 @@ class Tolerance(Record):
     relative: float = Field(default=0.0, ge=0)
 
 
+class Derivation(Record):
+    """How a claim's value follows from what was measured for other claims, its points.
+
+    The points are the claims of the same paper and experiment about ``metric`` whose conditions
+    have one of the values that ``over`` lists for each name. ``axis`` names the condition that
+    places them, ``series`` those that tell one line of a figure from another, and ``subject`` is
+    the line that a rank or share is of, by the values of these. ``reduce`` is
+
+    - ``knee``: the largest place up to which every point is at most ``threshold``, 0 for none;
+    - ``lowest``: the lowest value of all;
+    - ``share_lowest``: of the places where another line is above ``threshold``, the share at which
+      the subject is not, or is the lowest;
+    - ``rank``: the subject's place among the lines, 1 for the lowest value;
+    - ``rank_by_mean``: the same by the mean of the course up to step ``until``;
+    - ``order``: of the pairs at one place whose claimed values differ by more than their
+      tolerances, the share that is measured in the same order.
+    """
+
+    reduce: Literal["knee", "lowest", "share_lowest", "rank", "rank_by_mean", "order"]
+    over: dict[str, tuple[str | float | int | bool, ...]] = Field(default_factory=dict)
+    metric: str = "eval_loss"
+    axis: str = "S"
+    series: tuple[str, ...] = ("feature_map", "rule")
+    subject: tuple[str, ...] = ()
+    threshold: float | None = None
+    until: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Derivation:
+        needs = {
+            "threshold": ("knee", "share_lowest"),
+            "subject": ("share_lowest", "rank", "rank_by_mean"),
+            "until": ("rank_by_mean",),
+        }
+        for name, kinds in needs.items():
+            if self.reduce in kinds and getattr(self, name) in (None, ()):
+                raise ValueError(f"a derivation by {self.reduce!r} needs {name!r}")
+        if self.subject and len(self.subject) != len(self.series):
+            raise ValueError("the subject has one value for each name in 'series'")
+        return self
+
+
+class Curve(Record):
+    """The course of a metric that a source gives for a claim: a value every ``every`` steps."""
+
+    claim_id: str
+    metric: str = Field(min_length=1)
+    every: int = Field(ge=1)
+    values: tuple[float, ...]
+    evidence_id: str
+
+
 class Claim(Record):
     """A number or statement of a paper, and how it is judged.
 
@@ -184,7 +236,8 @@ class Claim(Record):
     (``>`` for the paper's ">260"; ``diverges`` where the paper reports NaN). ``direction``, which
     way is better, is shown and not judged. ``replay_tolerance`` is tried first for runs that replay
     the authors' own random streams. ``compared_to`` names the claim against which the order is
-    judged when the run's scale is not the paper's. ``reference`` holds further values stated for
+    judged when the run's scale is not the paper's. ``derivation`` says how the value follows from
+    what was measured for other claims. ``reference`` holds further values stated for
     the same point, shown but not judged.
     """
 
@@ -202,6 +255,7 @@ class Claim(Record):
     compared_to: str | None = None
     conditions: dict[str, str | float | int | bool] = Field(default_factory=dict)
     reference: dict[str, str | float | int | bool] = Field(default_factory=dict)
+    derivation: Derivation | None = None
     experiment: str | None = None
     evidence_id: str
 

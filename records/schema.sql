@@ -40,12 +40,18 @@ CREATE TABLE claims (
     claim_id VARCHAR PRIMARY KEY, paper_id VARCHAR, kind VARCHAR, locator VARCHAR,
     statement VARCHAR, metric VARCHAR, claimed DOUBLE, comparison VARCHAR, tolerance JSON,
     replay_tolerance JSON, direction VARCHAR, compared_to VARCHAR, conditions JSON,
-    reference JSON, experiment VARCHAR, evidence_id VARCHAR, ordinal INTEGER
+    reference JSON, experiment VARCHAR, evidence_id VARCHAR, ordinal INTEGER, derivation JSON
+);
+
+-- the course of a metric as a source gives it, such as the authors' training logs
+CREATE TABLE logged_curves (
+    claim_id VARCHAR, metric VARCHAR, step BIGINT, value DOUBLE, evidence_id VARCHAR
 );
 
 CREATE TABLE runs (
     run_id VARCHAR, experiment VARCHAR, config JSON, seed BIGINT, code_version VARCHAR,
-    environment JSON, started TIMESTAMPTZ, finished TIMESTAMPTZ, signature VARCHAR
+    environment JSON, started TIMESTAMPTZ, finished TIMESTAMPTZ, signature VARCHAR,
+    shipped BOOLEAN
 );
 
 CREATE TABLE metrics (
@@ -56,6 +62,13 @@ CREATE TABLE metrics (
 CREATE TABLE verdicts (
     claim_id VARCHAR PRIMARY KEY, verdict VARCHAR, reason VARCHAR, rule VARCHAR, measured DOUBLE,
     spread DOUBLE, seeds BIGINT[], run_ids VARCHAR[], margin DOUBLE
+);
+
+-- the same judged by the runs of one mode alone: those that draw from the authors' random streams,
+-- or from ours; a claim that a mode has not measured has no row
+CREATE TABLE mode_verdicts (
+    claim_id VARCHAR, mode VARCHAR, verdict VARCHAR, reason VARCHAR, rule VARCHAR,
+    measured DOUBLE, spread DOUBLE, seeds BIGINT[], run_ids VARCHAR[], margin DOUBLE
 );
 
 CREATE TABLE derived_statuses (
@@ -105,3 +118,15 @@ FROM side_by_side GROUP BY kind
 ORDER BY list_position(
     ['exact', 'synthetic', 'language_model', 'translation', 'cost'], kind
 );
+
+-- how many claims of each experiment hold by the runs of one mode alone
+CREATE VIEW mode_coverage AS
+SELECT c.experiment, modes.mode, count(*) AS claims,
+       count(*) FILTER (v.verdict = 'reproduced') AS reproduced,
+       count(*) FILTER (v.verdict = 'not reproduced') AS not_reproduced,
+       count(*) FILTER (v.verdict IS NULL) AS not_run
+FROM claims c
+JOIN (SELECT DISTINCT mode, c.experiment FROM mode_verdicts JOIN claims c USING (claim_id)) modes
+     USING (experiment)
+LEFT JOIN mode_verdicts v ON v.claim_id = c.claim_id AND v.mode = modes.mode
+GROUP BY ALL ORDER BY c.experiment, modes.mode;

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from records.derive import Point, derived_value, margin, members, series
 from records.models import Claim, Metric, Run, Tolerance, Verdict, VerdictName
 
-RULE_VERSION = 2
+RULE_VERSION = 3
+ENOUGH_SEEDS = 3
+"""Seeds of our own streams that weigh more than a replay of the authors'."""
 
 
 @dataclass(frozen=True)
@@ -19,26 +22,36 @@ class Measurement:
     metric: Metric
     run: Run
 
+    @property
+    def mode(self) -> str:
+        """Whose random streams the run drew from: ``authors`` or ``ours``."""
+        replays = self.metric.replay or self.run.config.get("stream") == "authors"
+        return "authors" if replays else "ours"
+
+
+MODES = ("authors", "ours")
+Measured = Mapping[str, Sequence[Measurement]]
+
 
 def measurements(runs: Sequence[Run]) -> dict[str, list[Measurement]]:
-    """Group the metrics that measure a claim by its id; of equal settings the newest run counts."""
-    newest: dict[tuple[str, str, int, str, bool], Measurement] = {}
-    for run in sorted(runs, key=lambda run: run.finished):
+    """Group the metrics that measure a claim by its id.
+
+    Of equal settings the newest run counts, and a shipped one only where none was made here.
+    """
+    newest: dict[tuple[str, str, int, str, str], Measurement] = {}
+    for run in sorted(runs, key=lambda run: (not run.shipped, run.finished)):
         for metric in run.metrics:
             if metric.claim_id is not None:
-                key = (metric.claim_id, metric.name, run.seed, metric.scale, metric.replay)
-                newest[key] = Measurement(metric, run)
+                found = Measurement(metric, run)
+                key = (metric.claim_id, metric.name, run.seed, metric.scale, found.mode)
+                newest[key] = found
     grouped: dict[str, list[Measurement]] = {}
     for measurement in newest.values():
         grouped.setdefault(str(measurement.metric.claim_id), []).append(measurement)
     return grouped
 
 
-def judge(
-    claim: Claim,
-    measured: Mapping[str, Sequence[Measurement]],
-    claims: Mapping[str, Claim] | None = None,
-) -> Verdict:
+def judge(claim: Claim, measured: Measured, claims: Mapping[str, Claim] | None = None) -> Verdict:
     """Judge a claim.
 
     Measurements under the claim's own conditions decide between ``reproduced`` and ``not
@@ -46,13 +59,16 @@ def judge(
     reproduced: the same order against the claim that it is compared to. Three or more seeds of our
     own streams weigh more than a replay of the authors' streams. A replay is held to its own,
     narrower tolerance (rule ``replay``); where rounding has made it drift beyond that, it is one
-    more seed, held to the general tolerance (rule ``value``), and the reason says so.
+    more seed, held to the general tolerance (rule ``value``), and the reason says so. A claim
+    about several points (rule ``derived``) is judged once all of them are measured.
 
     Args:
         claim: the claim to judge.
         measured: all measurements by claim id, as ``measurements`` groups them.
-        claims: all claims by id; needed where ``claim.compared_to`` names one.
+        claims: all claims by id; needed where ``claim`` is derived from some or compared to one.
     """
+    if claim.derivation is not None:
+        return _judge_derived(claim, measured, claims or {}, MODES)
     own = [m for m in measured.get(claim.claim_id, ()) if m.metric.name == claim.metric]
     full = [m for m in own if m.metric.scale == "paper"]
     if full:
@@ -67,15 +83,121 @@ def judge(
     )
 
 
+def judge_modes(
+    claim: Claim, measured: Measured, claims: Mapping[str, Claim]
+) -> Iterator[tuple[str, Verdict]]:
+    """Yield the verdict of each mode in which the claim was measured under its own conditions."""
+    for mode in MODES:
+        if claim.derivation is not None:
+            found = _judge_derived(claim, measured, claims, (mode,))
+            if found.verdict != "not run":
+                yield mode, found
+            continue
+        own = _full(claim, measured, mode)
+        if own:
+            yield mode, _judge_value(claim, own)
+
+
+def _full(claim: Claim, measured: Measured, mode: str) -> list[Measurement]:
+    """Return what was measured under the claim's own conditions in one mode."""
+    return [
+        m
+        for m in measured.get(claim.claim_id, ())
+        if m.metric.name == claim.metric and m.metric.scale == "paper" and m.mode == mode
+    ]
+
+
 def _weightiest(measured: Sequence[Measurement]) -> list[Measurement]:
-    fresh = [m for m in measured if not m.metric.replay]
-    replays = [m for m in measured if m.metric.replay]
-    return fresh if len(fresh) >= 3 or not replays else replays
+    ours = [m for m in measured if m.mode == "ours"]
+    authors = [m for m in measured if m.mode == "authors"]
+    return ours if len(ours) >= ENOUGH_SEEDS or not authors else authors
+
+
+def _judge_derived(
+    claim: Claim, measured: Measured, claims: Mapping[str, Claim], modes: Sequence[str]
+) -> Verdict:
+    """Judge by the points of one mode: ours where it has enough seeds, else the first complete."""
+    points = members(claim, claims)
+    found = {mode: {p.claim_id: _full(p, measured, mode) for p in points} for mode in modes}
+    complete = [mode for mode in modes if points and all(found[mode].values())]
+    if not complete:
+        count = max((sum(map(bool, each.values())) for each in found.values()), default=0)
+        return Verdict(
+            claim_id=claim.claim_id,
+            verdict="not run",
+            rule=f"derived-{RULE_VERSION}",
+            reason=f"{count} of its {len(points)} points are measured; all are needed",
+        )
+    many = [m for m in complete if min(map(len, found[m].values())) >= ENOUGH_SEEDS]
+    chosen = (many or complete)[0]
+    return _judge_points(claim, points, found[chosen], chosen)
+
+
+def _judge_points(claim: Claim, points: Sequence[Claim], found: Measured, mode: str) -> Verdict:
+    value = derived_value(claim, [_point(claim, p, found[p.claim_id]) for p in points])
+    used = [m for p in points for m in found[p.claim_id]]
+    holds = _holds(claim, value, claim.tolerance)
+    how = "replaying the authors' streams" if mode == "authors" else _seeds_text(used)
+    reason = (
+        f"measured {value:.6g} from {len(points)} points ({how}) against "
+        f"{_claimed_text(claim, claim.tolerance)}"
+    )
+    name: VerdictName = "reproduced" if holds else "not reproduced"
+    return Verdict(
+        claim_id=claim.claim_id,
+        verdict=name,
+        reason=reason,
+        rule=f"derived-{RULE_VERSION}",
+        measured=value,
+        spread=_derived_spread(claim, points, found),
+        seeds=tuple(sorted({m.run.seed for m in used})),
+        run_ids=tuple(dict.fromkeys(m.run.run_id for m in used)),
+        margin=None if claim.claimed is None else margin(claim.claimed, claim.tolerance),
+    )
+
+
+def _point(claim: Claim, point: Claim, measured: Sequence[Measurement]) -> Point:
+    how = claim.derivation
+    assert how is not None
+    return Point(
+        claim=point,
+        series=series(point, how),
+        place=float(point.conditions[how.axis]),
+        value=_median(measured),
+        course=_course(how.metric, measured),
+    )
+
+
+def _course(metric: str, measured: Sequence[Measurement]) -> tuple[tuple[int, float], ...]:
+    """Return the median course of the runs, up to where the first of them ends."""
+    courses = [
+        [(m.step, m.value) for m in each.run.metrics if m.name == f"{metric}_curve"]
+        for each in measured
+    ]
+    rows = zip(*courses, strict=False)
+    return tuple(
+        (int(row[0][0] or 0), statistics.median([value for _, value in row])) for row in rows
+    )
+
+
+def _derived_spread(claim: Claim, points: Sequence[Claim], found: Measured) -> float | None:
+    """Return the deviation over the seeds that measured all points; None for fewer than two."""
+    seeds = set.intersection(*({m.run.seed for m in found[p.claim_id]} for p in points))
+    values = [
+        derived_value(
+            claim,
+            [_point(claim, p, [m for m in found[p.claim_id] if m.run.seed == s]) for p in points],
+        )
+        for s in sorted(seeds)
+    ]
+    return statistics.stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
 
 
 def _judge_value(claim: Claim, measured: Sequence[Measurement]) -> Verdict:
     value = _median(measured)
     how, held_to, rule = _seeds_text(measured), claim.tolerance, "value"
+    if measured[0].mode == "authors" and not measured[0].metric.replay:
+        how = "1 seed; not all of the authors' draws can be repeated here"
     if measured[0].metric.replay:
         how = "replaying the authors' streams"
         if claim.replay_tolerance and _holds(claim, value, claim.replay_tolerance):
@@ -85,8 +207,8 @@ def _judge_value(claim: Claim, measured: Sequence[Measurement]) -> Verdict:
     holds = _holds(claim, value, held_to)
     reason = f"measured {value:.6g} ({how}) against {_claimed_text(claim, held_to)}"
     found = _verdict(claim, measured, "reproduced" if holds else "not reproduced", rule, reason)
-    margin = None if claim.claimed is None else _margin(claim.claimed, held_to)
-    return found.model_copy(update={"margin": margin})
+    wide = None if claim.claimed is None else margin(claim.claimed, held_to)
+    return found.model_copy(update={"margin": wide})
 
 
 def _holds(claim: Claim, value: float, tolerance: Tolerance) -> bool:
@@ -95,33 +217,29 @@ def _holds(claim: Claim, value: float, tolerance: Tolerance) -> bool:
     assert claim.claimed is not None
     if not math.isfinite(value):
         return False
-    margin = _margin(claim.claimed, tolerance)
+    wide = margin(claim.claimed, tolerance)
     return {
-        "=": abs(value - claim.claimed) <= margin,
-        "<": value < claim.claimed + margin,
-        "<=": value <= claim.claimed + margin,
-        ">": value > claim.claimed - margin,
-        ">=": value >= claim.claimed - margin,
+        "=": abs(value - claim.claimed) <= wide,
+        "<": value < claim.claimed + wide,
+        "<=": value <= claim.claimed + wide,
+        ">": value > claim.claimed - wide,
+        ">=": value >= claim.claimed - wide,
     }[claim.comparison]
-
-
-def _margin(claimed: float, tolerance: Tolerance) -> float:
-    return max(tolerance.absolute, tolerance.relative * abs(claimed))
 
 
 def _claimed_text(claim: Claim, tolerance: Tolerance) -> str:
     if claim.claimed is None:
         return "divergence"
-    margin = _margin(claim.claimed, tolerance)
+    wide = margin(claim.claimed, tolerance)
     sign = "" if claim.comparison == "=" else f"{claim.comparison} "
-    return f"{sign}{claim.claimed:.6g}" + (f" ± {margin:.2g}" if margin else "")
+    return f"{sign}{claim.claimed:.6g}" + (f" ± {wide:.2g}" if wide else "")
 
 
 def _judge_direction(
     claim: Claim,
     own: Sequence[Measurement],
     claims: Mapping[str, Claim],
-    measured: Mapping[str, Sequence[Measurement]],
+    measured: Measured,
 ) -> Verdict:
     baseline = claims.get(claim.compared_to or "")
     other = [

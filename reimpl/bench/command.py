@@ -42,7 +42,7 @@ class Settings:
             raise ConfigError("--arch says for what --compile-only compiles; give both")
         if self.what == "retrieval" and (self.check or self.compile_only or self.device != "cpu"):
             raise ConfigError(
-                "the retrieval bench runs on the CPU and checks everything that it times; leave out "
+                "the retrieval bench runs on the CPU and checks all that it times; leave out "
                 "--check, --compile-only and --device"
             )
         if self.compile_only and (self.check or self.device != "cpu"):

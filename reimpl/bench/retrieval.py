@@ -92,7 +92,7 @@ def run_cases(cases: tuple[Case, ...], repeats: int, echo: Echo) -> Report:
             continue
         rows.append((case.label, case.S, *_row(case, repeats)))
     notes = (
-        "A step draws a batch, answers one query a sequence, differentiates and takes an Adam step.",
+        "A step draws a batch, answers one query a sequence, differentiates, and is Adam's.",
         f"Medians and quartiles of {repeats} rounds; ratios are within a round. plain: the state,",
         "written one association after the other, by torch. wanted: times as fast as the authors'",
         "program that the project set itself. MB: the peak of one step, in a process of its own.",

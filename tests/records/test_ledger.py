@@ -30,7 +30,7 @@ def test_what_is_appended_is_read_back(tmp_path: Path) -> None:
     assert Ledger(tmp_path).read().current() == [ONE, TWO]
 
 
-@given(st.text(min_size=1).filter(str.strip), st.none() | st.integers(1600, 2200))
+@given(st.text(min_size=1, max_size=200).filter(str.strip), st.none() | st.integers(1600, 2200))
 def test_every_record_survives_its_line(text: str, year: int | None) -> None:
     paper = Paper(paper_id=text, title=text, year=year, evidence_id=text)
     line = to_line(paper)
