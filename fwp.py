@@ -107,16 +107,24 @@ def rerun(options: argparse.Namespace) -> int:
         rows = [(e.name, ", ".join(e.scales), e.description) for e in _all_experiments(experiments)]
         _print_rows(("experiment", "scales", "what it measures"), rows, options.format)
         return 0
+    from reimpl.runner import Selection
+
     workspace = _open(options)
-    summary = _rerun(
-        workspace,
-        options.experiments,
+    selection = Selection(
         scale=options.scale,
         seeds=options.seeds,
         stream=options.stream,
-        jobs=options.jobs,
+        lines=tuple(options.model),
+        sizes=tuple(options.size),
     )
-    run_ids = [*summary.known, *summary.done]
+    summary = _rerun(
+        workspace,
+        options.experiments,
+        selection=selection,
+        jobs=options.jobs,
+        executor=_executor(options),
+    )
+    run_ids = [*summary.known, *summary.left, *summary.done]
     if options.format == "table":
         _print_measured(workspace, run_ids)
     else:
@@ -297,11 +305,26 @@ def _rerun(workspace: Workspace, names: Sequence[str], **settings: Any) -> Rerun
     return run_points(
         names,
         runs_dir=workspace.runs_dir,
-        known_run_ids=[row[0] for row in workspace.query("SELECT run_id FROM runs").rows],
+        is_known=workspace.known_runs(),
         record=lambda run: workspace.append(f"run/{run.run_id}", [run]),
         echo=_say,
         **settings,
     )
+
+
+def _executor(options: argparse.Namespace) -> Any:
+    """Return what carries a sweep out: worker processes here, or a Ray cluster."""
+    from records.errors import ConfigError
+
+    if options.executor == "ray":
+        from reimpl.ray_executor import at
+
+        return at(options.ray_address)
+    if options.ray_address is not None:
+        raise ConfigError("--ray-address belongs to --executor ray; give both or neither")
+    from reimpl.workers import run_jobs
+
+    return run_jobs
 
 
 def _say_failures(summary: RerunSummary) -> int:
@@ -467,7 +490,23 @@ def _add_rerun(
         choices=("authors", "ours"),
         help="random streams: a replay of the authors' (default for one seed), or our own",
     )
+    verb.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this line of the figure, such as dpfp1-sum; may be repeated",
+    )
+    verb.add_argument(
+        "--size", action="append", default=[], type=int, metavar="S", help="only this S; repeatable"
+    )
     verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
+    verb.add_argument(
+        "--executor", choices=("local", "ray"), default="local", help="where to run them"
+    )
+    verb.add_argument(
+        "--ray-address", metavar="ADDRESS", help="a running Ray cluster (default: start one here)"
+    )
     verb.set_defaults(command=rerun)
 
 

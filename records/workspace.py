@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,23 @@ class Workspace:
         index = Index(self.home)
         index.refresh()
         return index.query(sql, timeout=timeout, limit=limit)
+
+    def known_runs(self) -> Callable[[str], bool]:
+        """Return what tells of a run id whether the run was made here, or is by now.
+
+        Runs that ship with the project are not among them; runs that another process records later
+        are.
+        """
+        rows = self.query("SELECT run_id FROM runs WHERE NOT shipped").rows
+        ledger = Ledger(self.home)
+        known, seen = {row[0] for row in rows}, set(ledger.names())
+
+        def is_known(run_id: str) -> bool:
+            return run_id in known or any(
+                f"-run_{run_id}-" in name for name in set(ledger.names()) - seen
+            )
+
+        return is_known
 
     def records(self) -> list[Record]:
         """Return all current records of the ledger."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -17,17 +21,60 @@ from rich.table import Column
 from records.errors import ConfigError, RunError
 from records.models import Run, digest
 from reimpl import experiments
-from reimpl.experiments.base import Point
+from reimpl.experiments.base import Experiment, Point
 from reimpl.workers import LABEL, Finished, Job, Message, run_jobs, usable_cores
 
 Echo = Callable[[str], None]
+Executor = Callable[[Sequence[Job], int, Callable[[Job], bool]], Generator[Message, None, None]]
+"""Measures jobs with so many workers, leaving those that are known by their turn."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which points of an experiment are wanted.
+
+    ``seeds`` and ``stream`` are as ``Experiment.points`` takes them; ``lines`` (such as
+    ``dpfp1-sum``) and ``sizes`` (S) narrow its figure down, all of it where empty.
+    """
+
+    scale: str = "quick"
+    seeds: int | None = None
+    stream: str | None = None
+    lines: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def points(self, experiment: Experiment) -> list[Point]:
+        """Return the points; ConfigError where a line or size is none of the experiment's."""
+        points = experiment.points(self.scale, self.seeds, self.stream)
+        lines = list(dict.fromkeys(point.line for point in points if point.line))
+        sizes = sorted({point.size for point in points if point.size is not None})
+        self._require("model", self.lines, lines, experiment)
+        self._require("size", self.sizes, sizes, experiment)
+        return [
+            point
+            for point in points
+            if (not self.lines or point.line in self.lines)
+            and (not self.sizes or point.size in self.sizes)
+        ]
+
+    def _require(
+        self, what: str, wanted: Sequence[object], known: Sequence[object], experiment: Experiment
+    ) -> None:
+        for name in wanted:
+            if name not in known:
+                listed = f"it has {', '.join(map(str, known))}" if known else "it has none"
+                raise ConfigError(
+                    f"experiment {experiment.name!r} at scale {self.scale!r} has no {what} "
+                    f"{name!r}: {listed}"
+                )
 
 
 class RerunSummary(BaseModel):
     """What became of the points that were asked for, as run ids.
 
     ``done`` were measured now, in the order in which they ended; ``resumed`` went on from a
-    checkpoint; ``known`` were there already; ``failed`` pairs a run id with the reason.
+    checkpoint; ``known`` were there already; ``left`` were taken by another sweep meanwhile;
+    ``failed`` pairs a run id with the reason.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,6 +82,7 @@ class RerunSummary(BaseModel):
     done: tuple[str, ...] = ()
     resumed: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
 
@@ -48,43 +96,44 @@ def run_id(experiment: str, point: Point) -> str:
 def rerun(
     names: Sequence[str],
     *,
-    scale: str = "quick",
-    seeds: int | None = None,
-    stream: str | None = None,
+    selection: Selection | None = None,
     runs_dir: Path,
-    known_run_ids: Collection[str],
+    is_known: Callable[[str], bool],
     record: Callable[[Run], None],
     jobs: int | None = None,
+    executor: Executor = run_jobs,
     echo: Echo,
 ) -> RerunSummary:
-    """Measure all points of the experiments ``names`` (all experiments where empty).
+    """Measure the selected points of the experiments ``names`` (all experiments where empty).
 
     ``jobs`` worker processes (one for each core where None) keep checkpoints under
-    ``runs_dir/<run_id>``; ``record`` gets each run the moment it ends. A point that fails is
-    reported and the others go on. Ctrl-C ends the workers, keeps what is finished and is raised
-    again. Raises UnknownExperiment, ConfigError, or RunError where ``runs_dir`` is unusable.
+    ``runs_dir/<run_id>``; ``record`` gets each run the moment it ends, and ``is_known`` tells of a
+    run id whether it was recorded, by this sweep or another. A point that fails is reported and the
+    others go on. Ctrl-C and SIGTERM end the workers, keep what is finished and raise
+    KeyboardInterrupt. Raises UnknownExperiment, ConfigError, or RunError where ``runs_dir`` is
+    unusable.
     """
     if jobs is not None and jobs < 1:
         raise ConfigError(f"the number of worker processes must be at least 1, got {jobs}")
-    planned = plan(names or experiments.names(), scale, seeds, stream, runs_dir)
-    known = tuple(job.run_id for job in planned if job.run_id in known_run_ids)
+    planned = plan(names or experiments.names(), selection or Selection(), runs_dir)
+    known = tuple(job.run_id for job in planned if is_known(job.run_id))
     todo = [job for job in planned if job.run_id not in known]
     _make_folder(runs_dir)
     if known:
         echo(f"{len(known)} of {len(planned)} runs are known already")
     _report_stale(todo, runs_dir, echo)
     workers = min(jobs or usable_cores(), max(1, len(todo)))
-    return _carry_out(todo, record, workers, echo).model_copy(update={"known": known})
+    messages = executor(todo, workers, lambda job: is_known(job.run_id))
+    with _terminated_like_interrupted():
+        return _carry_out(todo, record, messages, echo).model_copy(update={"known": known})
 
 
-def plan(
-    names: Sequence[str], scale: str, seeds: int | None, stream: str | None, runs_dir: Path
-) -> list[Job]:
-    """Return one job for each point of the experiments ``names``, without repeats."""
+def plan(names: Sequence[str], selection: Selection, runs_dir: Path) -> list[Job]:
+    """Return one job for each selected point of the experiments ``names``, without repeats."""
     jobs = [
         Job(run_id(name, point), name, point, runs_dir / run_id(name, point))
         for name in dict.fromkeys(names)
-        for point in experiments.get(name).points(scale, seeds, stream)
+        for point in selection.points(experiments.get(name))
     ]
     return list({job.run_id: job for job in jobs}.values())
 
@@ -114,15 +163,35 @@ def _report_stale(todo: Sequence[Job], runs_dir: Path, echo: Echo) -> None:
             )
 
 
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a sweep as Ctrl-C does; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _carry_out(
-    todo: Sequence[Job], record: Callable[[Run], None], workers: int, echo: Echo
+    todo: Sequence[Job],
+    record: Callable[[Run], None],
+    messages: Generator[Message, None, None],
+    echo: Echo,
 ) -> RerunSummary:
     done: list[str] = []
     resumed: list[str] = []
+    left: list[str] = []
     failed: list[tuple[str, str]] = []
-    messages = run_jobs(todo, workers)
     try:
-        with _display(len(todo), echo) as show:
+        with _display(todo, echo) as show:
             for message in messages:
                 if isinstance(message.content, Finished):
                     record(_run(message.job, message.content))
@@ -130,6 +199,8 @@ def _carry_out(
                     done.append(message.job.run_id)
                 elif message.kind == "failed":
                     failed.append((message.job.run_id, message.content))
+                elif message.kind == "left":
+                    left.append(message.job.run_id)
                 elif message.kind == "resumed":
                     resumed.append(message.job.run_id)
                 show(message)
@@ -141,7 +212,9 @@ def _carry_out(
         raise
     finally:
         messages.close()
-    return RerunSummary(done=tuple(done), resumed=tuple(resumed), failed=tuple(failed))
+    return RerunSummary(
+        done=tuple(done), resumed=tuple(resumed), left=tuple(left), failed=tuple(failed)
+    )
 
 
 def _run(job: Job, result: Finished) -> Run:
@@ -159,49 +232,82 @@ def _run(job: Job, result: Finished) -> Run:
 
 
 @contextmanager
-def _display(total: int, echo: Echo) -> Iterator[Callable[[Message], None]]:
+def _display(todo: Sequence[Job], echo: Echo) -> Iterator[Callable[[Message], None]]:
     """Show messages on a live bar where stderr is a terminal, else pass them to ``echo``."""
+    left = TimeLeft(todo)
     if not sys.stderr.isatty():
-        yield _plain(total, echo)
+        yield _plain(left, echo)
         return
     columns = (
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=total)
+        task = bar.add_task("starting", total=len(todo), left="")
 
         def show(message: Message) -> None:
-            bar.update(task, description=_describe(message))
+            left.note(message)
+            bar.update(task, description=_describe(message), left=str(left))
             if message.ends:
                 bar.advance(task)
-            if message.kind in ("failed", "notice", "resumed"):
+            if message.kind in ("failed", "left", "notice", "resumed"):
                 bar.console.print(_describe(message), markup=False)
 
         yield show
 
 
-def _plain(total: int, echo: Echo) -> Callable[[Message], None]:
+def _plain(left: TimeLeft, echo: Echo) -> Callable[[Message], None]:
     """Echo notices and what ended, but not every evaluation."""
-    ended = 0
 
     def show(message: Message) -> None:
-        nonlocal ended
-        ended += message.ends
+        left.note(message)
         if message.ends:
-            echo(f"[{ended}/{total}] {_describe(message)}")
+            ending = f"; {left}" if str(left) else ""
+            echo(f"[{left.ended}/{left.total}] {_describe(message)}{ending}")
         elif message.kind != "progress":
             echo(_describe(message))
 
     return show
 
 
+class TimeLeft:
+    """How long the rest of a sweep will take, from what its finished part took.
+
+    Points count by their cost; ``clock`` is in seconds.
+    """
+
+    def __init__(self, todo: Sequence[Job], clock: Callable[[], float] = time.monotonic) -> None:
+        self.total, self.ended = len(todo), 0
+        self._clock, self._started = clock, clock()
+        self._cost = {job.run_id: experiments.get(job.experiment).cost(job.point) for job in todo}
+        self._all, self._done = sum(self._cost.values()), 0.0
+
+    def note(self, message: Message) -> None:
+        """Take note of a job that has ended."""
+        if message.ends:
+            self.ended += 1
+            self._done += self._cost[message.job.run_id]
+
+    def __str__(self) -> str:
+        """Return ``about 2 h 05 min left``; nothing while nothing has ended or all has."""
+        if not 0 < self.ended < self.total:
+            return ""
+        seconds = (self._clock() - self._started) * (self._all / self._done - 1)
+        minutes = round(seconds / 60)
+        if minutes < 1:
+            return "under a minute left"
+        hours, minutes = divmod(minutes, 60)
+        return f"about {f'{hours} h {minutes:02d}' if hours else minutes} min left"
+
+
 def _describe(message: Message) -> str:
     if isinstance(message.content, Finished):
         seconds = (message.content.finished - message.content.started).total_seconds()
         return f"{message.job.point.label}: done in {seconds:.1f} s"
+    assert isinstance(message.content, str)
     if message.kind == "failed":
         return f"{message.job.point.label}: failed: {message.content}"
     return message.content

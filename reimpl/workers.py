@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,12 +16,15 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Literal
 
+from filelock import FileLock, Timeout
+
 from records.files import write_whole
 from records.models import Metric, digest
 from reimpl import experiments
-from reimpl.experiments.base import Point, ProgressKind
+from reimpl.experiments.base import Point, Progress, ProgressKind
 
 LABEL = "point.json"
+LOCK = "lock"
 
 
 @dataclass(frozen=True)
@@ -56,16 +59,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Message:
-    """From a worker about its job: a line of text, why it failed, or the result."""
+    """From a worker about its job: a line of text, why it failed or was left, or the result."""
 
-    kind: ProgressKind | Literal["failed", "finished"]
+    kind: ProgressKind | Literal["failed", "left", "finished"]
     job: Job
     content: str | Finished
 
     @property
     def ends(self) -> bool:
         """Whether the job is over."""
-        return self.kind in ("failed", "finished")
+        return self.kind in ("failed", "left", "finished")
 
 
 def serve(connection: Connection) -> None:
@@ -85,14 +88,26 @@ def serve(connection: Connection) -> None:
 
 
 def _measure(job: Job, connection: Connection) -> Message:
-    from reimpl.version import environment
-
     def progress(line: str, *, kind: ProgressKind = "progress") -> None:
         connection.send(Message(kind, job, line))
 
+    return measure(job, progress)
+
+
+def measure(job: Job, progress: Progress) -> Message:
+    """Measure a job in this process and return its last message.
+
+    A job that another process has in hand is left to it.
+    """
+    from reimpl.version import environment
+
     try:
-        started = _label_folder(job)
-        metrics = experiments.get(job.experiment).run(job.point, job.folder, progress)
+        job.folder.mkdir(parents=True, exist_ok=True)
+        with _held(job.folder) as held:
+            if not held:
+                return Message("left", job, f"{job.point.label}: another sweep is measuring it")
+            started = _label_folder(job)
+            metrics = experiments.get(job.experiment).run(job.point, job.folder, progress)
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
@@ -102,12 +117,24 @@ def _measure(job: Job, connection: Connection) -> Message:
     return Message("finished", job, Finished(metrics, environment(), started, datetime.now(UTC)))
 
 
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Hold a run's folder against other sweeps; say whether that could be done.
+
+    The system lets go of it when this process ends, however that happens.
+    """
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield True
+    except Timeout:
+        yield False
+
+
 def _label_folder(job: Job) -> datetime:
     """Say in the folder of a run what it is for; return when the run was first begun (UTC).
 
     The label tells a later code version whose checkpoint it finds.
     """
-    job.folder.mkdir(parents=True, exist_ok=True)
     path = job.folder / LABEL
     try:
         return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["started"])
@@ -138,18 +165,24 @@ class _Worker:
         )
 
 
-def run_jobs(jobs: Sequence[Job], workers: int) -> Generator[Message, None, None]:
+def run_jobs(
+    jobs: Sequence[Job], workers: int, is_known: Callable[[Job], bool]
+) -> Generator[Message, None, None]:
     """Yield the messages of all jobs as they come; closing the iterator ends the workers.
 
-    A worker that dies fails its job, and a new one takes its place.
+    A worker that dies fails its job, and a new one takes its place. A job that ``is_known`` by the
+    time of its turn, since another sweep has measured it, is left.
     """
-    waiting = list(reversed(jobs))
+    waiting = _Waiting(jobs, is_known)
     busy: list[_Worker] = []
     with _ended(busy):
-        while waiting or busy:
-            while waiting and len(busy) < workers:
+        while True:
+            while len(busy) < workers and (job := waiting.pop()) is not None:
                 busy.append(_start())
-                busy[-1].give(waiting.pop())
+                busy[-1].give(job)
+            yield from waiting.taken_from_us()
+            if not busy:
+                return
             ready = wait([worker.connection for worker in busy])
             for worker in [w for w in busy if w.connection in ready]:
                 message = _receive(worker)
@@ -168,10 +201,34 @@ def _receive(worker: _Worker) -> Message | None:
     return message
 
 
-def _next_job(worker: _Worker, waiting: list[Job], busy: list[_Worker]) -> None:
+class _Waiting:
+    """The jobs whose turn has not come."""
+
+    def __init__(self, jobs: Sequence[Job], is_known: Callable[[Job], bool]) -> None:
+        self._jobs = list(reversed(jobs))
+        self._is_known = is_known
+        self._left: list[Job] = []
+
+    def pop(self) -> Job | None:
+        """Return the next job that is still to be done."""
+        while self._jobs:
+            job = self._jobs.pop()
+            if not self._is_known(job):
+                return job
+            self._left.append(job)
+        return None
+
+    def taken_from_us(self) -> Iterator[Message]:
+        """Yield a message for each job that became known while it waited."""
+        left, self._left = self._left, []
+        for job in left:
+            yield Message("left", job, f"{job.point.label}: another sweep has measured it")
+
+
+def _next_job(worker: _Worker, waiting: _Waiting, busy: list[_Worker]) -> None:
     """Give a free worker the next job; without one, or if it has died, let it go."""
-    if waiting and not worker.connection.closed:
-        worker.give(waiting.pop())
+    if not worker.connection.closed and (job := waiting.pop()) is not None:
+        worker.give(job)
         return
     busy.remove(worker)
     if not worker.connection.closed:

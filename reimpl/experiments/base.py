@@ -53,9 +53,24 @@ class Point(BaseModel):
         """A few words for a progress line."""
         return f"seed {self.seed}"
 
+    @property
+    def line(self) -> str | None:
+        """The line of a figure that the point is on, such as ``dpfp1-sum``; None for no figure."""
+        names = [getattr(self, name, None) for name in ("feature_map", "rule")]
+        return None if None in names else "-".join(map(str, names))
+
+    @property
+    def size(self) -> int | None:
+        """The point's place on the axis of its figure, S; None for no figure."""
+        return getattr(self, "S", None)
+
 
 def _all_sources(_: Point) -> tuple[str, ...]:
     return ()
+
+
+def _same_cost(_: Point) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,8 @@ class Experiment:
     ``list_points(scale, seeds, stream)`` gets a checked scale; ``measure(point, folder, progress)``
     keeps its checkpoints in ``folder`` and calls ``progress`` with a line of text now and then.
     ``sources(point)`` names the modules that decide the numbers; with what they import they make
-    the code version (all of ``reimpl`` where there are none).
+    the code version (all of ``reimpl`` where there are none). ``cost(point)`` is about how much
+    work a point is, in any unit, to tell how much of a sweep is left.
     """
 
     name: str
@@ -74,6 +90,7 @@ class Experiment:
     measure: Callable[[Any, Path, Progress], tuple[Metric, ...]]
     scales: tuple[str, ...] = SCALES
     sources: Callable[[Any], tuple[str, ...]] = _all_sources
+    cost: Callable[[Any], float] = _same_cost
 
     def code_version(self, point: Point) -> str:
         """Return the version of the code that decides the numbers of ``point``."""

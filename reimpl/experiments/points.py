@@ -52,6 +52,7 @@ def retrieval_experiment(
         list_points=points,
         measure=_train,
         sources=_sources,
+        cost=_cost,
     )
 
 
@@ -68,3 +69,13 @@ def _train(point: RetrievalPoint, checkpoint_dir: Path, progress: Progress) -> t
 def _sources(point: RetrievalPoint) -> tuple[str, ...]:
     name = "retrieval_memory" if point.rule == "fwm" else "retrieval"
     return (f"reimpl.experiments.{name}",)
+
+
+def _cost(point: RetrievalPoint) -> float:
+    """Return about how many milliseconds a training step takes on one core.
+
+    How many steps there will be is not known; the authors' logs have 100 to 36,000.
+    """
+    tables = 1e-5 * point.S**2
+    per_write = {"softmax": 1e-4, "sum": 4e-4, "delta": 6e-4, "fwm": 8e-5 * point.S}[point.rule]
+    return 0.5 + tables + per_write * point.batch * point.length * 0.7

@@ -18,10 +18,11 @@ import pytest
 
 from records.errors import ConfigError, RunError, UnknownExperiment
 from records.models import Run
-from reimpl import runner, version, workers
+from reimpl import experiments, runner, version, workers
+from reimpl.experiments import base
 from reimpl.experiments.exact import ExactPoint
-from reimpl.experiments.points import RetrievalPoint
-from reimpl.runner import RerunSummary, rerun, run_id
+from reimpl.experiments.retrieval_point import RetrievalPoint
+from reimpl.runner import Executor, RerunSummary, Selection, TimeLeft, rerun, run_id
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,13 +33,22 @@ class Recorder:
     def __init__(self, runs_dir: Path) -> None:
         self.runs_dir, self.runs, self.lines = runs_dir, list[Run](), list[str]()
 
-    def rerun(self, *names: str, jobs: int | None = 1, known: tuple[str, ...] = ()) -> RerunSummary:
+    def rerun(
+        self,
+        *names: str,
+        jobs: int | None = 1,
+        known: tuple[str, ...] = (),
+        selection: Selection | None = None,
+        executor: Executor = workers.run_jobs,
+    ) -> RerunSummary:
         return rerun(
             names,
+            selection=selection,
             runs_dir=self.runs_dir,
-            known_run_ids=known,
+            is_known=lambda run_id: run_id in known,
             record=self.runs.append,
             jobs=jobs,
+            executor=executor,
             echo=self.lines.append,
         )
 
@@ -69,7 +79,7 @@ def test_every_point_becomes_a_run(finished: tuple[Recorder, RerunSummary]) -> N
 
 def test_runs_say_how_they_were_made(finished: tuple[Recorder, RerunSummary]) -> None:
     run = finished[0].runs[0]
-    assert run.code_version == version.code_version()
+    assert run.code_version == version.code_version()  # of all of reimpl: exact names no sources
     assert run.environment["threads"] == "1"
     assert {"python", "torch", "numpy", "platform", "device"} <= set(run.environment)
 
@@ -101,19 +111,62 @@ def test_run_id_depends_on_configuration_seed_and_code(monkeypatch: pytest.Monke
         run_id("exact", ExactPoint(group="sizes", seed=2)),
         run_id("exact", ExactPoint(group="capacity", seed=1)),
     ]
-    monkeypatch.setattr(runner, "code_version", lambda: "another")
+    monkeypatch.setattr(base, "code_version", lambda *names: "another")
     others.append(run_id("exact", ExactPoint(group="sizes", seed=1)))
     assert len({first, *others}) == 4
 
 
-@pytest.mark.parametrize("folder", [".", "experiments", "ops", "ops/deeper"])
-def test_source_changes_change_the_code_version(folder: str, tmp_path: Path) -> None:
-    source = tmp_path / folder / "a.py"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text("x = 1")
-    before = version._source_digest(tmp_path)
-    source.write_text("x = 2")
-    assert version._source_digest(tmp_path) != before
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a package whose module ``root`` imports ``near``, and in a function ``ops.deep``."""
+    files = {
+        "root.py": "from reimpl.near import x\ndef f():\n    from reimpl import ops\n",
+        "near.py": "from reimpl.experiments.base import y\nx = 1\n",
+        "ops/__init__.py": "from reimpl.ops.deep import z\n",
+        "ops/deep.py": "z = 1\n",
+        "experiments/base.py": "y = 1\n",
+        "elsewhere.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(version, "PACKAGE", tmp_path)
+    version.code_version.cache_clear()
+    return tmp_path
+
+
+def changes_the_version(path: Path, *roots: str) -> bool:
+    before = version.code_version(*roots)
+    path.write_text(path.read_text() + "more = 2\n")
+    version.code_version.cache_clear()
+    return before != version.code_version(*roots)
+
+
+def test_what_a_module_imports_is_found_in_functions_too(package: Path) -> None:
+    assert version.imported(["reimpl.root"]) == [
+        "reimpl.near", "reimpl.ops", "reimpl.ops.deep", "reimpl.root",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["root.py", "near.py", "ops/deep.py"])
+def test_a_change_in_what_is_imported_changes_the_code_version(package: Path, name: str) -> None:
+    assert changes_the_version(package / name, "reimpl.root")
+
+
+@pytest.mark.parametrize("name", ["elsewhere.py", "experiments/base.py"])
+def test_a_change_elsewhere_leaves_the_code_version(package: Path, name: str) -> None:
+    assert not changes_the_version(package / name, "reimpl.root")
+
+
+@pytest.mark.parametrize("name", ["root.py", "elsewhere.py", "ops/deep.py", "experiments/base.py"])
+def test_without_roots_every_source_counts(package: Path, name: str) -> None:
+    assert changes_the_version(package / name)
+
+
+def test_the_retrieval_code_is_what_its_numbers_depend_on() -> None:
+    found = set(version.imported(["reimpl.experiments.retrieval_memory"]))
+    assert {"reimpl.loops.fwm", "reimpl.loops.weights", "reimpl.feature_maps"} <= found
+    assert not found & {"reimpl.runner", "reimpl.ops", "reimpl.experiments.exact"}
 
 
 def test_version_is_that_of_the_project() -> None:
@@ -129,15 +182,18 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_a_progress_bar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     screen, recorder = Terminal(), Recorder(tmp_path)
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(runner, "run_jobs", all_fail)
-    recorder.rerun("exact")
+    recorder.rerun("exact", executor=all_fail)
     assert "6/6" in screen.getvalue()
     assert "failed: as it must" in screen.getvalue()
     assert recorder.lines == []
 
 
+def never(job: workers.Job) -> bool:
+    return False
+
+
 def all_fail(
-    jobs: Sequence[workers.Job], workers_wanted: int
+    jobs: Sequence[workers.Job], workers_wanted: int, is_known: object
 ) -> Generator[workers.Message, None, None]:
     """Stand in for the workers where a test is not about them."""
     yield from (workers.Message("failed", job, "as it must") for job in jobs)
@@ -145,7 +201,9 @@ def all_fail(
 
 def test_a_failing_point_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     bad = small(feature_map="dpfp999")
-    messages = list(workers.run_jobs([job(bad, tmp_path / "a"), job(small(), tmp_path / "b")], 1))
+    messages = list(
+        workers.run_jobs([job(bad, tmp_path / "a"), job(small(), tmp_path / "b")], 1, never)
+    )
     ends = [m for m in messages if m.ends]
     assert [m.kind for m in ends] == ["failed", "finished"]
     assert "DPFP-999 does not exist" in str(ends[0].content)
@@ -153,7 +211,9 @@ def test_a_failing_point_is_reported_and_the_others_go_on(tmp_path: Path) -> Non
 
 def test_a_killed_worker_fails_its_job_and_the_next_goes_on(tmp_path: Path) -> None:
     endless = small(max_steps=100_000, patience=100_000)
-    running = workers.run_jobs([job(endless, tmp_path / "a"), job(small(), tmp_path / "b")], 1)
+    running = workers.run_jobs(
+        [job(endless, tmp_path / "a"), job(small(), tmp_path / "b")], 1, never
+    )
     assert next(running).kind == "progress"
     [child] = [p for p in multiprocessing.active_children() if p.pid]
     child.kill()
@@ -164,13 +224,13 @@ def test_a_killed_worker_fails_its_job_and_the_next_goes_on(tmp_path: Path) -> N
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_numbers(tmp_path: Path) -> None:
     chosen = small(max_steps=400, patience=100)
-    running = workers.run_jobs([job(chosen, tmp_path / "cut")], 1)
+    running = workers.run_jobs([job(chosen, tmp_path / "cut")], 1, never)
     next(running)
     running.close()
     assert multiprocessing.active_children() == []
     assert (tmp_path / "cut" / "checkpoint.pt").exists()
     both = [job(chosen, tmp_path / "cut"), job(chosen, tmp_path / "whole")]
-    messages = list(workers.run_jobs(both, 1))
+    messages = list(workers.run_jobs(both, 1, never))
     assert [m.job.folder.name for m in messages if m.kind == "resumed"] == ["cut"]
     ends = [m.content.metrics for m in messages if isinstance(m.content, workers.Finished)]
     assert len(ends) == 2
@@ -186,7 +246,8 @@ if __name__ == "__main__":
     capacity = experiments.get("capacity")
     experiments._EXPERIMENTS["capacity"] = Experiment("capacity", "", points, capacity.measure)
     try:
-        runner.rerun(["capacity"], runs_dir=pathlib.Path("runs"), known_run_ids=(), jobs=2,
+        runner.rerun(["capacity"], runs_dir=pathlib.Path("runs"), jobs=2,
+                     is_known=lambda run_id: False,
                      record=lambda run: print("RECORDED", flush=True),
                      echo=lambda line: print(line, flush=True))
     except KeyboardInterrupt:
@@ -202,8 +263,11 @@ def points(scale, seeds, stream):
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process group")
-def test_ctrl_c_keeps_what_is_finished_and_the_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_termination_keep_what_is_finished_and_the_checkpoint(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
     (tmp_path / "main.py").write_text(INTERRUPTED)
     (tmp_path / "tests_runner_points.py").write_text(POINTS)
     process = subprocess.Popen(
@@ -223,7 +287,8 @@ def test_ctrl_c_keeps_what_is_finished_and_the_checkpoint(tmp_path: Path) -> Non
         pass
     while not list(tmp_path.glob("runs/*/checkpoint.pt")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    # a terminal's Ctrl-C reaches the whole group, a kill only the process
+    (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
     out, errors = process.communicate()
     watchdog.cancel()
     assert (process.returncode, errors) == (130, "")
@@ -234,19 +299,18 @@ def test_ctrl_c_keeps_what_is_finished_and_the_checkpoint(tmp_path: Path) -> Non
 def test_an_unfinished_run_of_other_code_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(runner, "run_jobs", all_fail)
-    [first, *_] = runner.plan(["exact"], "quick", None, None, tmp_path)
+    [first, *_] = runner.plan(["exact"], Selection(), tmp_path)
     (tmp_path / "old").mkdir()
     label = {"point": first.point_key, "code_version": "0.0.1+abc"}
     (tmp_path / "old" / workers.LABEL).write_text(json.dumps(label))
     recorder = Recorder(tmp_path)
-    recorder.rerun("exact")
+    recorder.rerun("exact", executor=all_fail)
     assert "unfinished run of code version 0.0.1+abc" in recorder.lines[0]
 
 
 def test_repeated_names_are_run_once(tmp_path: Path) -> None:
-    once = runner.plan(["exact"], "quick", None, None, tmp_path)
-    assert runner.plan(["exact", "exact"], "quick", None, None, tmp_path) == once
+    once = runner.plan(["exact"], Selection(), tmp_path)
+    assert runner.plan(["exact", "exact"], Selection(), tmp_path) == once
 
 
 def test_an_unknown_experiment_is_an_error_before_anything_runs(tmp_path: Path) -> None:
@@ -265,3 +329,112 @@ def test_an_unusable_folder_is_a_run_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot create the folder"):
         Recorder(tmp_path / "file" / "runs").rerun("exact")
+
+
+def test_a_point_that_another_sweep_has_in_hand_is_left_to_it(tmp_path: Path) -> None:
+    endless = job(small(max_steps=100_000, patience=100_000), tmp_path / "a")
+    first = workers.run_jobs([endless], 1, never)
+    next(first)
+    [message] = workers.run_jobs([endless], 1, never)
+    assert (message.kind, message.content) == (
+        "left",
+        "capacity elu1-sum S=8 seed 1: another sweep is measuring it",
+    )
+    first.close()
+
+
+def test_the_lock_of_a_dead_worker_holds_nothing(tmp_path: Path) -> None:
+    chosen = job(small(max_steps=400, patience=100), tmp_path / "a")
+    first = workers.run_jobs([chosen], 1, never)
+    next(first)
+    [child] = [p for p in multiprocessing.active_children() if p.pid]
+    child.kill()
+    assert [m.kind for m in first if m.ends] == ["failed"]
+    assert [m.kind for m in workers.run_jobs([chosen], 1, never) if m.ends] == ["finished"]
+
+
+def test_a_point_that_became_known_while_it_waited_is_left(tmp_path: Path) -> None:
+    points = [job(small(S=S, max_steps=20), tmp_path / str(S)) for S in (8, 9)]
+    asked: list[workers.Job] = []
+
+    def known_from_the_second_on(asked_for: workers.Job) -> bool:
+        asked.append(asked_for)
+        return len(asked) > 1
+
+    ends = [m for m in workers.run_jobs(points, 1, known_from_the_second_on) if m.ends]
+    assert [m.kind for m in ends] == ["finished", "left"]
+
+
+def test_points_that_were_left_are_in_the_summary(tmp_path: Path) -> None:
+    def all_left(
+        jobs: Sequence[workers.Job], workers_wanted: int, is_known: object
+    ) -> Generator[workers.Message, None, None]:
+        yield from (workers.Message("left", job, "taken") for job in jobs)
+
+    summary = Recorder(tmp_path).rerun("exact", executor=all_left)
+    assert (len(summary.left), summary.failed, summary.done) == (6, (), ())
+
+
+def test_time_left_goes_by_cost_not_by_count(tmp_path: Path) -> None:
+    """A tenth of the cost took 6 minutes, so 54 are left."""
+    now = [0.0]
+    jobs = [job(small(S=S), tmp_path) for S in (8, 9)]
+    left = TimeLeft(jobs, clock=lambda: now[0])
+    left._cost = {jobs[0].run_id: 1.0, jobs[1].run_id: 9.0}
+    left._all = 10.0
+    assert str(left) == ""
+    now[0] = 360.0
+    left.note(workers.Message("failed", jobs[0], "x"))
+    assert str(left) == "about 54 min left"
+    left.note(workers.Message("failed", jobs[1], "x"))
+    assert str(left) == ""
+
+
+def test_larger_points_cost_more() -> None:
+    cost = experiments.get("update-rule").cost
+    fields = {"setting": "update-rule", "seed": 1}
+    small_, large = (
+        cost(RetrievalPoint.model_validate(fields | {"feature_map": p, "rule": r, "S": S}))
+        for p, r, S in (("dpfp1", "delta", 20), ("dpfp1", "fwm", 200))
+    )
+    assert large > 20 * small_
+
+
+def test_a_figure_can_be_narrowed_to_lines_and_sizes() -> None:
+    chosen = Selection(scale="paper", lines=("dpfp1-sum",), sizes=(60, 80))
+    points = chosen.points(experiments.get("capacity"))
+    assert [(p.line, p.size) for p in points] == [("dpfp1-sum", 60), ("dpfp1-sum", 80)]
+
+
+@pytest.mark.parametrize(
+    ("name", "selection", "message"),
+    [
+        ("capacity", Selection(lines=("gpt",)), "no model 'gpt': it has softmax-softmax, elu1-sum"),
+        ("capacity", Selection(sizes=(1,)), "no size 1: it has 20, 40"),
+        ("capacity", Selection(sizes=(10_020,)), "no size 10020: it has 20, 40"),
+        (
+            "exact",
+            Selection(sizes=(20,)),
+            "experiment 'exact' at scale 'quick' has no size 20: it has none",
+        ),
+    ],
+)
+def test_what_a_figure_has_not_is_an_error_that_lists_what_it_has(
+    name: str, selection: Selection, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        selection.points(experiments.get(name))
+
+
+@pytest.mark.parametrize("S", [1, 10_001])
+def test_a_point_has_2_to_10000_symbols(S: int) -> None:
+    with pytest.raises(ValueError, match="S"):
+        small(S=S)
+
+
+def test_a_file_in_place_of_a_runs_folder_fails_that_point_only(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("step,loss\n100,0.5\n")
+    jobs = [job(small(max_steps=20), tmp_path / "a"), job(small(S=9, max_steps=20), tmp_path / "b")]
+    ends = [m for m in workers.run_jobs(jobs, 1, never) if m.ends]
+    assert [m.kind for m in ends] == ["failed", "finished"]
+    assert (tmp_path / "a").read_text().startswith("step,loss")
