@@ -85,7 +85,7 @@ def require_no_conflict(records: Sequence[Record], others: Sequence[Record]) -> 
     known = {(type(r), _identity(r)): r for r in others if _identity(r)}
     for record in records:
         other = known.get((type(record), _identity(record)))
-        if other is not None and other != record:
+        if other is not None and not _say_the_same(other, record):
             raise DataError(
                 f"{type(record).__name__} {_identity(record)} is in the store already and says "
                 "something else there; give yours an id of its own"
@@ -96,6 +96,10 @@ def require_no_conflict(records: Sequence[Record], others: Sequence[Record]) -> 
             raise DataError(
                 f"ListEntry {_identity(record)} would add to a list that the store holds already"
             )
+
+
+def _say_the_same(a: Record, b: Record) -> bool:
+    return a == b or a.model_dump_json() == b.model_dump_json()  # NaN is not equal to itself
 
 
 def _references(record: Record) -> Iterator[tuple[str, str]]:

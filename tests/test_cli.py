@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from records.curated import SHIPPED
 from records.ledger import Ledger
-from records.workspace import Workspace
+from records.models import Metric
+from records.models import Run as RecordedRun
+from records.workspace import Workspace, open_workspace
 from reimpl.runner import RerunSummary
 from tests.conftest import Outcome
 
@@ -90,6 +94,13 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
         (["rerun", "no-such-experiment"], "no-such-experiment"),
         (["rerun", "exact", "--jobs", "0"], "at least 1"),
         (["rerun", "capacity", "--seeds", "0"], "seeds"),
+        (["rerun", "capacity", "--model", "gpt"], "no model 'gpt': it has softmax-softmax"),
+        (["rerun", "capacity", "--size", "1"], "no size 1: it has 20, 40"),
+        (["rerun", "capacity", "--size", "20000"], "no size 20000: it has 20, 40"),
+        (["rerun", "exact", "--model", "dpfp1-sum"], "no model 'dpfp1-sum': it has none"),
+        (["rerun", "exact", "--ray-address", "a:1"], "belongs to --executor ray"),
+        (["export", "--output", "runs.csv"], "ends in .jsonl"),
+        (["export", "--output", "runs.jsonl"], "this workspace has made 0 runs"),
         (["evidence", "show", "no-such-id"], "no evidence 'no-such-id'"),
         (["evidence", "show"], "name the evidence"),
         (["verify", "refs.bib"], "cannot verify"),
@@ -108,6 +119,13 @@ def test_bad_input_is_one_message_and_exit_code_2(
     assert message in outcome.err
     assert "Traceback" not in outcome.err
     assert Ledger(home).names() == before
+
+
+@pytest.mark.parametrize("option", ["--check", "--compile-only", "--device=cuda"])
+def test_the_retrieval_bench_takes_no_option_of_the_other(run: Run, option: str) -> None:
+    outcome = run("bench", "retrieval", option)
+    assert (outcome.code, outcome.err.startswith("fwp: ")) == (2, True)
+    assert "leave out --check" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -332,3 +350,68 @@ def test_output_into_a_closed_pipe_is_no_error(home: Path) -> None:
     )
     assert "Traceback" not in done.stderr
     assert done.stdout.startswith("evidence_id")
+
+
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def made_here(workspace: Workspace, run_id: str = "0123456789abcdef") -> RecordedRun:
+    """Record a run as if it had just been made in the workspace."""
+    made = RecordedRun(
+        run_id=run_id, experiment="capacity", config={"S": 20}, seed=1, code_version="c",
+        environment={}, started=MADE, finished=MADE,
+        metrics=(Metric(name="loss", value=0.5), Metric(name="curve", value=0.5, step=100)),
+    )  # fmt: skip
+    workspace.append(f"run/{run_id}", [made])
+    return made
+
+
+def test_exported_runs_can_be_imported_elsewhere(
+    run: Run, workspace: Workspace, tmp_path: Path
+) -> None:
+    made = made_here(workspace)
+    (tmp_path / "runs").mkdir()
+    outcome = run("export", "--output", tmp_path / "runs" / "mine.jsonl", "--home", workspace.home)
+    assert outcome.out.startswith("1 runs written")
+    other = open_workspace(tmp_path / "other")
+    assert run("import", tmp_path / "runs", "--home", other.home).code == 0
+    assert made in other.records()
+
+
+def test_shipped_runs_are_not_exported_and_not_taken_for_ours(workspace: Workspace) -> None:
+    [(shipped, run_id)] = workspace.query(
+        "SELECT count(*), any_value(run_id) FROM runs WHERE shipped"
+    ).rows
+    assert shipped > 0
+    assert not workspace.known_runs()(run_id)
+    assert not [r for r in workspace.records() if isinstance(r, RecordedRun) and not r.shipped]
+
+
+def test_a_run_that_another_process_records_becomes_known(workspace: Workspace) -> None:
+    is_known = workspace.known_runs()
+    assert not is_known("0123456789abcdef")
+    made_here(workspace)
+    assert is_known("0123456789abcdef")
+    assert workspace.known_runs()("0123456789abcdef")
+
+
+def test_a_workspace_of_a_newer_version_loses_nothing(run: Run, workspace: Workspace) -> None:
+    """A batch with a record type that this version does not know is named, left out, and kept."""
+    body = b'{"origin": "future/1", "records": 1}\n{"type": "hologram", "depth": 3}\n'
+    name = f"{10**19}-future_1-{hashlib.sha256(body).hexdigest()[:16]}.jsonl"
+    path = workspace.home / "ledger" / name
+    path.write_bytes(body)
+    outcome = run("query", "SELECT count(*) FROM claims", "--home", workspace.home)
+    assert outcome.code == 0
+    assert "'hologram'" in outcome.err
+    assert path.read_bytes() == body
+
+
+def test_a_training_log_is_no_folder_of_runs(run: Run, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "train.csv").write_text("step,loss\n100,0.5\n")
+    before = Ledger(home).names()
+    outcome = run("import", tmp_path / "log", "--home", home)
+    assert outcome.code == 2
+    assert "named after its record type" in outcome.err
+    assert Ledger(home).names() == before
