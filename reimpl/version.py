@@ -90,4 +90,5 @@ def environment() -> dict[str, str]:
         "platform": platform.platform(),
         "device": "cpu",
         "threads": str(torch.get_num_threads()),
+        "denormals": "kept" if torch.tensor(1e-40) * 1 > 0 else "flushed",
     }

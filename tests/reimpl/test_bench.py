@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from records.errors import ConfigError
-from reimpl.bench import Settings, checks, cpu, cuda, memory
+from reimpl.bench import Settings, checks, cpu, cuda, memory, retrieval
 from reimpl.bench.compiling import SHARED_KB, compile_all
 from reimpl.bench.inputs import Inputs, Shape, forward_backward, make_inputs, ours
 from reimpl.bench.report import Report, Section, Spread
@@ -490,3 +490,44 @@ def test_a_run_has_gradients_of_all_inputs() -> None:
     gradients = forward_backward(ours("kda"), inputs)()
     assert isinstance(gradients, tuple)
     assert len(gradients) == 6
+
+
+CASE = retrieval.Case("update-rule", "dpfp1", "delta", 8, wanted=2.0)
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time one step each and weigh nothing."""
+    monkeypatch.setattr(retrieval, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(retrieval, "peak_of", lambda *_: 12.3)
+
+
+@pytest.mark.usefixtures("brief")
+def test_the_retrieval_bench_compares_ours_with_both_peers() -> None:
+    report = retrieval.run_cases((CASE,), 3, echo=lambda line: None)
+    steps, rest = report.sections
+    [(model, S, own, weights, by_weights, writes, by_writes, wanted)] = steps.rows
+    assert (model, S, wanted, report.failed) == ("dpfp1 delta", 8, 2.0, False)
+    assert all(spread.median > 0 for spread in (own, weights, writes, by_weights, by_writes))
+    assert [row[4:] for row in rest.rows] == [(12, 12, 12)]
+    assert report.environment["op"] == "retrieval"
+
+
+@pytest.mark.usefixtures("brief")
+def test_loops_that_fail_their_check_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "ours", lambda model, batch: 1.001 * model.answers(batch))
+    report = retrieval.run_cases((CASE,), 1, echo=lambda line: None)
+    assert report.failed
+    [row] = report.sections[0].rows
+    assert row[2].startswith("wrong: error")
+    assert row[3:] == (None,) * 5
+    assert report.sections[1].rows == []
+
+
+@pytest.mark.parametrize("case", list(retrieval.QUICK), ids=lambda case: case.label)
+def test_what_the_retrieval_bench_times_passes_its_check(case: retrieval.Case) -> None:
+    assert retrieval.check(case) < retrieval.LIMIT
+
+
+def test_the_memory_has_no_weights_to_add_up() -> None:
+    assert retrieval.by_weights not in retrieval.Case("update-rule", "tanh", "fwm", 8).contenders
