@@ -73,7 +73,8 @@ def all_(options: argparse.Namespace) -> int:
     print(gaps_text([c for r in reports for c in r.unavailable]), end="\n\n")
     print("Fields on which sources disagree")
     print(statuses_text(_disputed(reports)), end="\n\n")
-    _print_measured(workspace, None)
+    _print_measured(workspace, [*rerun.known, *rerun.left, *rerun.done])
+    _print_shipped(workspace)
     coverage = workspace.query("SELECT * FROM claim_coverage")
     print(table(coverage.columns, coverage.rows, title="Claims by kind"))
     report = write_report(workspace, workspace.home / "report.html")
@@ -362,19 +363,30 @@ def _disputed(reports: Sequence[PaperReport]) -> list[Status]:
     return [s for s in values if count[s.paper_id, s.field.removesuffix(" status")] > 1]
 
 
-def _measured_sql(run_ids: Sequence[str] | None) -> str:
-    """Return the question for the claims that these runs measure, or all that any run has."""
-    where = "verdict <> 'not run'"
-    if run_ids is not None:
-        ids = ", ".join(f"'{run_id}'" for run_id in run_ids) or "NULL"
-        where = f"claim_id IN (SELECT claim_id FROM metrics WHERE run_id IN ({ids}))"
+def _measured_sql(run_ids: Sequence[str]) -> str:
+    """Return the question for the claims that these runs measure."""
+    ids = ", ".join(f"'{run_id}'" for run_id in run_ids) or "NULL"
     return (
         "SELECT claim_id, locator, statement, claimed, comparison, measured, spread, seeds, "
-        f"verdict, rule, margin, reason FROM side_by_side WHERE {where}"
+        "verdict, rule, margin, reason FROM side_by_side "
+        f"WHERE claim_id IN (SELECT claim_id FROM metrics WHERE run_id IN ({ids}))"
     )
 
 
-def _print_measured(workspace: Workspace, run_ids: Sequence[str] | None) -> None:
+def _print_shipped(workspace: Workspace) -> None:
+    """Say how many claims rest on runs that came with the project."""
+    ((runs, claims),) = workspace.query(
+        "SELECT count(DISTINCT run_id), count(DISTINCT claim_id) FROM runs "
+        "JOIN metrics USING (run_id) WHERE shipped"
+    ).rows
+    if runs:
+        print(
+            f"\n{claims} claims were measured by {runs} reference runs that ship with the project "
+            '(fwp query "FROM mode_coverage"); fwp rerun repeats any of them.\n'
+        )
+
+
+def _print_measured(workspace: Workspace, run_ids: Sequence[str]) -> None:
     from records.exchange import claimed, number, table
 
     rows = [

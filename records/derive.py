@@ -42,9 +42,39 @@ def members(claim: Claim, claims: Mapping[str, Claim]) -> list[Claim]:
         and (other.metric == how.metric or other.comparison == "diverges")
         and other.derivation is None
         and other.comparison in ("=", "diverges")
-        and {how.axis, *how.series} <= other.conditions.keys()
+        and set(how.series) <= other.conditions.keys()
+        and _is_number(other.conditions.get(how.axis))
         and all(other.conditions.get(name) in values for name, values in how.over.items())
     ]
+
+
+def fault(claim: Claim, points: Sequence[Claim]) -> str | None:
+    """Return why a claim can be derived from no measurement of these points; None if it can."""
+    how = _derivation(claim)
+    if not points:
+        return "no claim in the store is one of its points"
+    if how.subject and how.subject not in {series(point, how) for point in points}:
+        return f"none of its {len(points)} points is of the line {how.subject!r}"
+    if how.reduce in ("rank", "rank_by_mean"):
+        places = {point.conditions[how.axis] for point in points}
+        if len(places) > 1:
+            return f"a rank is taken at one place, and its points lie at {len(places)}"
+    return None
+
+
+def is_decided(claim: Claim, points: Sequence[Claim], values: Mapping[str, float]) -> bool:
+    """Tell whether the values measured so far, by claim id, fix the value of ``claim``.
+
+    A knee is fixed once the first point that fails, and all before it, are measured; everything
+    else needs all points.
+    """
+    how = _derivation(claim)
+    for point in sorted(points, key=lambda p: float(p.conditions[how.axis])):
+        if point.claim_id not in values:
+            return False
+        if how.reduce == "knee" and not values[point.claim_id] <= _threshold(how):
+            return True
+    return bool(points)
 
 
 def series(claim: Claim, how: Derivation) -> Series:
@@ -53,7 +83,7 @@ def series(claim: Claim, how: Derivation) -> Series:
 
 
 def derived_value(claim: Claim, points: Sequence[Point]) -> float:
-    """Return the value of a derived claim from all of its points."""
+    """Return the value of a derived claim from its points, as many as decide it."""
     how = _derivation(claim)
     return _REDUCTIONS[how.reduce](how, points)
 
@@ -62,6 +92,10 @@ def _derivation(claim: Claim) -> Derivation:
     if claim.derivation is None:
         raise ValueError(f"claim {claim.claim_id} is not derived from others")
     return claim.derivation
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _rank(value: float) -> float:

@@ -36,7 +36,7 @@ from records.models import (
     ListEntry,
     Paper,
     Record,
-    Run,
+    current_runs,
     digest,
     distinct,
     latest,
@@ -294,7 +294,7 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
     papers = latest(records, Paper, "paper_id")
     known = {paper.paper_id for paper in papers}
     checks = [r for r in records if isinstance(r, Check) and r.paper_id in known]
-    runs = latest(records, Run, "run_id")
+    runs = current_runs(records)
     by_id = {claim.claim_id: claim for claim in claims}
     measured = measurements(runs)
     return {

@@ -51,6 +51,12 @@ def latest(records: Iterable[Record], model: type[R], key: str) -> list[R]:
     return list({getattr(r, key): r for r in records if isinstance(r, model)}.values())
 
 
+def current_runs(records: Iterable[Record]) -> list[Run]:
+    """Return the last run of each id; one that came with the project only where there is no own."""
+    runs = sorted((r for r in records if isinstance(r, Run)), key=lambda run: not run.shipped)
+    return latest(runs, Run, "run_id")
+
+
 def distinct(records: Iterable[Record], model: type[R]) -> list[R]:
     """Return the records of a type, equal ones once."""
     return list(dict.fromkeys(r for r in records if isinstance(r, model)))
@@ -181,15 +187,16 @@ class Derivation(Record):
     """How a claim's value follows from what was measured for other claims, its points.
 
     The points are the claims of the same paper and experiment about ``metric`` whose conditions
-    have one of the values that ``over`` lists for each name. ``axis`` names the condition that
-    places them, ``series`` those that tell one line of a figure from another, and ``subject`` is
-    the line that a rank or share is of, by the values of these. ``reduce`` is
+    have one of the values that ``over`` lists for each name. ``axis`` names the condition, a
+    number, that places them, ``series`` those that tell one line of a figure from another, and
+    ``subject`` is the line that a rank or share is of, by the values of these. ``reduce`` is
 
-    - ``knee``: the largest place up to which every point is at most ``threshold``, 0 for none;
+    - ``knee``: the largest place up to which every point is at most ``threshold``, 0 for none; a
+      point that holds again beyond one that failed does not count;
     - ``lowest``: the lowest value of all;
     - ``share_lowest``: of the places where another line is above ``threshold``, the share at which
       the subject is not, or is the lowest;
-    - ``rank``: the subject's place among the lines, 1 for the lowest value;
+    - ``rank``: the subject's place among the lines at one place, 1 for the lowest value;
     - ``rank_by_mean``: the same by the mean of the course up to step ``until``;
     - ``order``: of the pairs at one place whose claimed values differ by more than their
       tolerances, the share that is measured in the same order.
@@ -200,7 +207,7 @@ class Derivation(Record):
     metric: str = "eval_loss"
     axis: str = "S"
     series: tuple[str, ...] = ("feature_map", "rule")
-    subject: tuple[str, ...] = ()
+    subject: tuple[str | float | int | bool, ...] = ()
     threshold: float | None = None
     until: int | None = Field(default=None, ge=1)
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from records.derive import Point, derived_value, margin, members, series
+from records.derive import Point, derived_value, fault, is_decided, margin, members, series
 from records.models import Claim, Metric, Run, Tolerance, Verdict, VerdictName
 
 RULE_VERSION = 3
@@ -24,9 +24,8 @@ class Measurement:
 
     @property
     def mode(self) -> str:
-        """Whose random streams the run drew from: ``authors`` or ``ours``."""
-        replays = self.metric.replay or self.run.config.get("stream") == "authors"
-        return "authors" if replays else "ours"
+        """Whose random streams the run drew from: ``authors``, ``ours``, or ``any``."""
+        return "authors" if self.metric.replay else str(self.run.config.get("stream", "any"))
 
 
 MODES = ("authors", "ours")
@@ -60,7 +59,7 @@ def judge(claim: Claim, measured: Measured, claims: Mapping[str, Claim] | None =
     own streams weigh more than a replay of the authors' streams. A replay is held to its own,
     narrower tolerance (rule ``replay``); where rounding has made it drift beyond that, it is one
     more seed, held to the general tolerance (rule ``value``), and the reason says so. A claim
-    about several points (rule ``derived``) is judged once all of them are measured.
+    about several points (rule ``derived``) is judged by those of one mode, once they decide it.
 
     Args:
         claim: the claim to judge.
@@ -108,7 +107,7 @@ def _full(claim: Claim, measured: Measured, mode: str) -> list[Measurement]:
 
 
 def _weightiest(measured: Sequence[Measurement]) -> list[Measurement]:
-    ours = [m for m in measured if m.mode == "ours"]
+    ours = [m for m in measured if m.mode != "authors"]
     authors = [m for m in measured if m.mode == "authors"]
     return ours if len(ours) >= ENOUGH_SEEDS or not authors else authors
 
@@ -116,30 +115,51 @@ def _weightiest(measured: Sequence[Measurement]) -> list[Measurement]:
 def _judge_derived(
     claim: Claim, measured: Measured, claims: Mapping[str, Claim], modes: Sequence[str]
 ) -> Verdict:
-    """Judge by the points of one mode: ours where it has enough seeds, else the first complete."""
+    """Judge by the points of one mode: ours where it has enough seeds, else the first decided."""
+    how = claim.derivation
+    assert how is not None
     points = members(claim, claims)
-    found = {mode: {p.claim_id: _full(p, measured, mode) for p in points} for mode in modes}
-    complete = [mode for mode in modes if points and all(found[mode].values())]
-    if not complete:
-        count = max((sum(map(bool, each.values())) for each in found.values()), default=0)
-        return Verdict(
-            claim_id=claim.claim_id,
-            verdict="not run",
-            rule=f"derived-{RULE_VERSION}",
-            reason=f"{count} of its {len(points)} points are measured; all are needed",
+    wrong = fault(claim, points)
+    if wrong is not None:
+        return _underived(claim, wrong)
+    found = [_measured_points(points, measured, mode) for mode in modes]
+    decided = [each for each in found if _decides(claim, points, each)]
+    if not decided:
+        count = max(map(len, found))
+        need = "all before a failure" if how.reduce == "knee" else "all"
+        return _underived(
+            claim, f"{count} of its {len(points)} points are measured; {need} are needed"
         )
-    many = [m for m in complete if min(map(len, found[m].values())) >= ENOUGH_SEEDS]
-    chosen = (many or complete)[0]
-    return _judge_points(claim, points, found[chosen], chosen)
+    many = [each for each in decided if min(map(len, each.values())) >= ENOUGH_SEEDS]
+    return _judge_points(claim, points, (many or decided)[0])
 
 
-def _judge_points(claim: Claim, points: Sequence[Claim], found: Measured, mode: str) -> Verdict:
+def _underived(claim: Claim, reason: str) -> Verdict:
+    return Verdict(
+        claim_id=claim.claim_id, verdict="not run", rule=f"derived-{RULE_VERSION}", reason=reason
+    )
+
+
+def _measured_points(points: Sequence[Claim], measured: Measured, mode: str) -> Measured:
+    """Return the measurements of one mode by claim id, for the points that it has measured."""
+    found = {point.claim_id: _full(point, measured, mode) for point in points}
+    return {claim_id: each for claim_id, each in found.items() if each}
+
+
+def _decides(claim: Claim, points: Sequence[Claim], found: Measured) -> bool:
+    return is_decided(claim, points, {name: _median(each) for name, each in found.items()})
+
+
+def _judge_points(claim: Claim, wanted: Sequence[Claim], found: Measured) -> Verdict:
+    points = [p for p in wanted if p.claim_id in found]
     value = derived_value(claim, [_point(claim, p, found[p.claim_id]) for p in points])
     used = [m for p in points for m in found[p.claim_id]]
     holds = _holds(claim, value, claim.tolerance)
-    how = "replaying the authors' streams" if mode == "authors" else _seeds_text(used)
+    whole = len(points) == len(wanted)
+    part = "" if whole else f" of its {len(wanted)}"
+    noun = "point" if len(wanted) == 1 else "points"
     reason = (
-        f"measured {value:.6g} from {len(points)} points ({how}) against "
+        f"measured {value:.6g} from {len(points)}{part} {noun} ({_streams_text(used)}) against "
         f"{_claimed_text(claim, claim.tolerance)}"
     )
     name: VerdictName = "reproduced" if holds else "not reproduced"
@@ -149,7 +169,7 @@ def _judge_points(claim: Claim, points: Sequence[Claim], found: Measured, mode: 
         reason=reason,
         rule=f"derived-{RULE_VERSION}",
         measured=value,
-        spread=_derived_spread(claim, points, found),
+        spread=_derived_spread(claim, points, found) if whole else None,
         seeds=tuple(sorted({m.run.seed for m in used})),
         run_ids=tuple(dict.fromkeys(m.run.run_id for m in used)),
         margin=None if claim.claimed is None else margin(claim.claimed, claim.tolerance),
@@ -169,15 +189,20 @@ def _point(claim: Claim, point: Claim, measured: Sequence[Measurement]) -> Point
 
 
 def _course(metric: str, measured: Sequence[Measurement]) -> tuple[tuple[int, float], ...]:
-    """Return the median course of the runs, up to where the first of them ends."""
+    """Return the median course of the runs; one that has ended stays at its last value."""
     courses = [
-        [(m.step, m.value) for m in each.run.metrics if m.name == f"{metric}_curve"]
+        {m.step: m.value for m in each.run.metrics if m.name == f"{metric}_curve" and m.step}
         for each in measured
     ]
-    rows = zip(*courses, strict=False)
-    return tuple(
-        (int(row[0][0] or 0), statistics.median([value for _, value in row])) for row in rows
-    )
+    if not all(courses):
+        return ()
+    steps = sorted({step for course in courses for step in course})
+    return tuple((step, _middle([_held(course, step) for course in courses])) for step in steps)
+
+
+def _held(course: Mapping[int, float], step: int) -> float:
+    """Return the value of a course at a step: the last one up to there, or its first."""
+    return course[max((s for s in course if s <= step), default=min(course))]
 
 
 def _derived_spread(claim: Claim, points: Sequence[Claim], found: Measured) -> float | None:
@@ -195,11 +220,8 @@ def _derived_spread(claim: Claim, points: Sequence[Claim], found: Measured) -> f
 
 def _judge_value(claim: Claim, measured: Sequence[Measurement]) -> Verdict:
     value = _median(measured)
-    how, held_to, rule = _seeds_text(measured), claim.tolerance, "value"
-    if measured[0].mode == "authors" and not measured[0].metric.replay:
-        how = "1 seed; not all of the authors' draws can be repeated here"
+    how, held_to, rule = _streams_text(measured), claim.tolerance, "value"
     if measured[0].metric.replay:
-        how = "replaying the authors' streams"
         if claim.replay_tolerance and _holds(claim, value, claim.replay_tolerance):
             held_to, rule = claim.replay_tolerance, "replay"
         elif claim.replay_tolerance:
@@ -285,8 +307,12 @@ def _rank(value: float | None) -> float:
 
 
 def _median(measured: Sequence[Measurement]) -> float:
+    """Return the median over the measurements."""
+    return _middle([m.metric.value for m in measured])
+
+
+def _middle(values: Sequence[float]) -> float:
     """Return the median, a NaN (a diverged run) counting as worse than any number."""
-    values = [m.metric.value for m in measured]
     middle = statistics.median(math.inf if math.isnan(v) else v for v in values)
     return math.nan if math.isinf(middle) and any(map(math.isnan, values)) else middle
 
@@ -294,6 +320,15 @@ def _median(measured: Sequence[Measurement]) -> float:
 def _seeds_text(measured: Sequence[Measurement]) -> str:
     count = len({m.run.seed for m in measured})
     return "1 seed" if count == 1 else f"median of {count} seeds"
+
+
+def _streams_text(measured: Sequence[Measurement]) -> str:
+    """Say which random streams the runs drew from: ours, the authors', or these only in part."""
+    if measured[0].mode != "authors":
+        return _seeds_text(measured)
+    if all(m.metric.replay for m in measured):
+        return "replaying the authors' streams"
+    return f"{_seeds_text(measured)}; not all of the authors' draws can be repeated here"
 
 
 def _verdict(

@@ -19,7 +19,7 @@ from records.errors import DataError, WorkspaceError
 from records.files import write_whole
 from records.index import Index, Result
 from records.ledger import Ledger, to_line
-from records.models import Record, Run, digest, latest
+from records.models import Record, Run, current_runs, digest
 
 REFERENCE_RUNS = Path(__file__).parent / "reference"
 """Runs that ship with the project: one file a sweep, to which later runs are appended."""
@@ -167,7 +167,7 @@ def export_runs(workspace: Workspace, path: Path, experiments: Sequence[str] = (
     """
     if path.suffix != ".jsonl":
         raise DataError(f"{path}: name a file that ends in .jsonl, as fwp import needs it")
-    own = [run for run in latest(workspace.records(), Run, "run_id") if not run.shipped]
+    own = [run for run in current_runs(workspace.records()) if not run.shipped]
     chosen = [run for run in own if not experiments or run.experiment in experiments]
     if not chosen:
         raise DataError(

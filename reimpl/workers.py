@@ -6,9 +6,10 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection, wait
@@ -16,7 +17,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from records.files import write_whole
 from records.models import Metric, digest
@@ -24,7 +25,8 @@ from reimpl import experiments
 from reimpl.experiments.base import Point, Progress, ProgressKind
 
 LABEL = "point.json"
-LOCK = "lock"
+HOLDER = "holder"
+"""In a run's folder: which process has it in hand."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,16 @@ class Job:
     def code_version(self) -> str:
         """The version of the code that decides the numbers."""
         return experiments.get(self.experiment).code_version(self.point)
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked by the sweep which has the job in hand."""
+        return self.folder.with_name(f"{self.folder.name}.lock")
+
+    @property
+    def cost(self) -> float:
+        """About how much work it is; the unit is the experiment's."""
+        return experiments.get(self.experiment).cost(self.point)
 
 
 @dataclass(frozen=True)
@@ -95,19 +107,12 @@ def _measure(job: Job, connection: Connection) -> Message:
 
 
 def measure(job: Job, progress: Progress) -> Message:
-    """Measure a job in this process and return its last message.
-
-    A job that another process has in hand is left to it.
-    """
+    """Measure a job in this process and return its last message."""
     from reimpl.version import environment
 
     try:
-        job.folder.mkdir(parents=True, exist_ok=True)
-        with _held(job.folder) as held:
-            if not held:
-                return Message("left", job, f"{job.point.label}: another sweep is measuring it")
-            started = _label_folder(job)
-            metrics = experiments.get(job.experiment).run(job.point, job.folder, progress)
+        started = _label_folder(job)
+        metrics = experiments.get(job.experiment).run(job.point, job.folder, progress)
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
@@ -117,24 +122,12 @@ def measure(job: Job, progress: Progress) -> Message:
     return Message("finished", job, Finished(metrics, environment(), started, datetime.now(UTC)))
 
 
-@contextmanager
-def _held(folder: Path) -> Iterator[bool]:
-    """Hold a run's folder against other sweeps; say whether that could be done.
-
-    The system lets go of it when this process ends, however that happens.
-    """
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            yield True
-    except Timeout:
-        yield False
-
-
 def _label_folder(job: Job) -> datetime:
     """Say in the folder of a run what it is for; return when the run was first begun (UTC).
 
     The label tells a later code version whose checkpoint it finds.
     """
+    job.folder.mkdir(parents=True, exist_ok=True)
     path = job.folder / LABEL
     try:
         return datetime.fromisoformat(json.loads(path.read_text(encoding="utf-8"))["started"])
@@ -173,14 +166,13 @@ def run_jobs(
     A worker that dies fails its job, and a new one takes its place. A job that ``is_known`` by the
     time of its turn, since another sweep has measured it, is left.
     """
-    waiting = _Waiting(jobs, is_known)
     busy: list[_Worker] = []
-    with _ended(busy):
+    with closing(Waiting(jobs, is_known)) as waiting, _ended(busy):
         while True:
             while len(busy) < workers and (job := waiting.pop()) is not None:
                 busy.append(_start())
                 busy[-1].give(job)
-            yield from waiting.taken_from_us()
+            yield from waiting.passed()
             if not busy:
                 return
             ready = wait([worker.connection for worker in busy])
@@ -189,6 +181,8 @@ def run_jobs(
                 if message is not None:
                     yield message
                 if message is None or message.ends:
+                    if message is not None:
+                        waiting.release(message.job)
                     _next_job(worker, waiting, busy)
 
 
@@ -201,31 +195,80 @@ def _receive(worker: _Worker) -> Message | None:
     return message
 
 
-class _Waiting:
-    """The jobs whose turn has not come."""
+class Waiting:
+    """The jobs whose turn has not come, and the locks of those in hand.
+
+    A lock is held until the job's last message was dealt with, so that another sweep finds a point
+    locked or known. The system lets go of it when this process ends, however that happens.
+    """
 
     def __init__(self, jobs: Sequence[Job], is_known: Callable[[Job], bool]) -> None:
         self._jobs = list(reversed(jobs))
         self._is_known = is_known
-        self._left: list[Job] = []
+        self._passed: list[Message] = []
+        self._locks: dict[str, BaseFileLock] = {}
 
     def pop(self) -> Job | None:
-        """Return the next job that is still to be done."""
+        """Return the next job that is still to be done, locked."""
         while self._jobs:
             job = self._jobs.pop()
-            if not self._is_known(job):
+            try:
+                reason = self._claim(job)
+            except OSError as error:
+                self.release(job)
+                reason = f"{job.folder} cannot be used ({error.strerror}); move it away"
+                self._passed.append(Message("failed", job, reason))
+                continue
+            if reason is None:
                 return job
-            self._left.append(job)
+            self._passed.append(Message("left", job, f"{job.point.label}: {reason}"))
         return None
 
-    def taken_from_us(self) -> Iterator[Message]:
-        """Yield a message for each job that became known while it waited."""
-        left, self._left = self._left, []
-        for job in left:
-            yield Message("left", job, f"{job.point.label}: another sweep has measured it")
+    def _claim(self, job: Job) -> str | None:
+        """Lock a job against other sweeps; return why that cannot be, or None."""
+        lock = FileLock(job.lock, timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            return f"{_holder(job)} is measuring it"
+        self._locks[job.run_id] = lock
+        if self._is_known(job):
+            self.release(job)
+            return "another sweep has measured it"
+        job.folder.mkdir(exist_ok=True)
+        who = f"process {os.getpid()} on {socket.gethostname()}"
+        (job.folder / HOLDER).write_text(who, encoding="utf-8")
+        return None
+
+    def passed(self) -> Iterator[Message]:
+        """Yield a message for each job that ``pop`` has passed over since the last time."""
+        passed, self._passed = self._passed, []
+        yield from passed
+
+    def release(self, job: Job) -> None:
+        """Let go of a job; without a folder nothing of it is left to lock."""
+        lock = self._locks.pop(job.run_id, None)
+        if lock is not None:
+            lock.release()
+        if not job.folder.exists():
+            with suppress(OSError):  # Windows: another process is just looking
+                job.lock.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of all jobs."""
+        for lock in self._locks.values():
+            lock.release()
+        self._locks.clear()
 
 
-def _next_job(worker: _Worker, waiting: _Waiting, busy: list[_Worker]) -> None:
+def _holder(job: Job) -> str:
+    try:
+        return f"another sweep ({(job.folder / HOLDER).read_text(encoding='utf-8')})"
+    except (OSError, UnicodeDecodeError):
+        return "another sweep"
+
+
+def _next_job(worker: _Worker, waiting: Waiting, busy: list[_Worker]) -> None:
     """Give a free worker the next job; without one, or if it has died, let it go."""
     if not worker.connection.closed and (job := waiting.pop()) is not None:
         worker.give(job)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.curated import SHIPPED, load_folder
-from records.derive import Point, derived_value, members, series
+from records.derive import Point, derived_value, is_decided, members, series
 from records.models import Claim, Curve, Derivation, Metric, Record, Run, Tolerance
 from records.verdict import judge, judge_modes, measurements
 
@@ -178,7 +178,110 @@ CLAIMS = {claim.claim_id: claim for claim in (A, B, C, KNEE)}
 def test_a_derived_claim_waits_for_all_its_points() -> None:
     found = judge(KNEE, measurements([run(A, 0.001), run(B, 0.001)]), CLAIMS)
     assert found.verdict == "not run"
-    assert found.reason == "2 of its 3 points are measured; all are needed"
+    assert found.reason == "2 of its 3 points are measured; all before a failure are needed"
+
+
+def test_a_knee_is_known_once_a_point_fails() -> None:
+    found = judge(KNEE, measurements([run(A, 0.001), run(B, 0.5)]), CLAIMS)
+    assert (found.verdict, found.measured, found.spread) == ("reproduced", 20, None)
+    assert found.reason == "measured 20 from 2 of its 3 points (1 seed) against 40 ± 20"
+
+
+def test_a_knee_from_a_part_of_its_points_has_no_spread() -> None:
+    """A seed may hold beyond the place where the median fails, and was not asked there."""
+    runs = [run(p, x, seed=s) for s in (1, 2) for p, x in ((A, 0.001), (B, 0.5 * s - 0.495))]
+    found = judge(KNEE, measurements(runs), CLAIMS)
+    assert (found.measured, found.seeds, found.spread) == (20, (1, 2), None)
+
+
+def test_a_knee_is_not_known_past_a_point_that_is_missing() -> None:
+    found = judge(KNEE, measurements([run(A, 0.001), run(C, 0.5)]), CLAIMS)
+    assert found.verdict == "not run"
+
+
+@given(st.lists(st.none() | st.floats(0, 0.02), min_size=1, max_size=9))
+def test_a_knee_that_is_decided_does_not_change_with_the_missing_points(
+    losses: list[float | None],
+) -> None:
+    grid = [figure_point(20 * (i + 1)) for i in range(len(losses))]
+    known = {p.claim_id: x for p, x in zip(grid, losses, strict=True) if x is not None}
+    if is_decided(KNEE, grid, known):
+        now = value_of(KNEE, [(p, known[p.claim_id]) for p in grid if p.claim_id in known])
+        for rest in (0.0, 1.0, math.nan):
+            assert now == value_of(KNEE, [(p, known.get(p.claim_id, rest)) for p in grid])
+
+
+def test_anything_but_a_knee_needs_all_points() -> None:
+    lowest = derived(reduce="lowest")
+    assert not is_decided(lowest, [A, B], {A.claim_id: 0.5})
+    assert is_decided(lowest, [A, B], {A.claim_id: 0.5, B.claim_id: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"reduce": "lowest", "over": {"rule": ["none"]}}, "no claim in the store is one of its"),
+        ({"reduce": "lowest", "axis": "rule"}, "no claim in the store is one of its"),
+        ({"reduce": "rank", "subject": ["typo", "sum"]}, "none of its 3 points is of the line"),
+        ({"reduce": "rank", "subject": ["elu1", "sum"]}, "its points lie at 3"),
+    ],
+)
+def test_a_derivation_that_no_run_can_answer_says_why(how: dict[str, object], reason: str) -> None:
+    claim = derived(**how)
+    found = judge(claim, measurements([run(p, 0.1) for p in (A, B, C)]), CLAIMS)
+    assert found.verdict == "not run"
+    assert reason in found.reason
+
+
+def trained(claim: Claim, losses: list[float], seed: int) -> Run:
+    curve = [
+        Metric(name="eval_loss_curve", value=loss, step=100 * i)
+        for i, loss in enumerate(losses, start=1)
+    ]
+    made = run(claim, losses[-1], seed=seed)
+    return made.model_copy(update={"metrics": (*made.metrics, *curve)})
+
+
+def test_a_median_course_goes_on_when_one_seed_has_ended() -> None:
+    """Medians at 100, 200, 300 with the ended seed held at 0.1: 0.6, 0.3, 0.2; mean 0.3667.
+
+    Cut where the first seed ends, the mean would be 0.45, and with that seed back at its first
+    value 0.4: both behind the other line's 0.38.
+    """
+    other = figure_point(20, phi="b")
+    rank = derived(reduce="rank_by_mean", until=300, subject=["elu1", "sum"])
+    courses = ([0.5, 0.1], [0.6, 0.3, 0.2], [0.6, 0.4, 0.3])
+    runs = [trained(A, losses, seed) for seed, losses in enumerate(courses, start=1)]
+    runs += [trained(other, [0.38] * 3, seed) for seed in (1, 2, 3)]
+    found = judge(rank, measurements(runs), {c.claim_id: c for c in (A, other, rank)})
+    assert found.measured == 1
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_one_diverged_seed_of_three_does_not_move_the_median_course_down(at: int) -> None:
+    """The median of 0.3, 0.4 and a divergence is 0.4, which is behind the other line's 0.35."""
+    other = figure_point(20, phi="b")
+    rank = derived(reduce="rank_by_mean", until=100, subject=["elu1", "sum"])
+    losses = [0.3, 0.4]
+    losses.insert(at, math.nan)
+    runs = [trained(A, [loss], seed) for seed, loss in enumerate(losses, start=1)]
+    runs += [trained(other, [0.35], seed) for seed in (1, 2, 3)]
+    found = judge(rank, measurements(runs), {c.claim_id: c for c in (A, other, rank)})
+    assert found.measured == 2
+
+
+def test_points_that_are_no_replay_are_not_called_one() -> None:
+    runs = [run(p, 0.5, stream="authors", replay=p is not B) for p in (A, B, C)]
+    found = judge(KNEE, measurements(runs), CLAIMS)
+    assert "not all of the authors' draws can be repeated here" in found.reason
+
+
+@given(st.permutations(range(4)))
+def test_an_order_does_not_depend_on_the_order_of_its_points(places: list[int]) -> None:
+    claim = derived(reduce="order")
+    lines = [figure_point(20, 0.2 * i, phi) for i, phi in enumerate("abcd", start=1)]
+    values = [(line, 0.1 * (i + 1)) for i, line in enumerate(lines)]
+    assert value_of(claim, [values[i] for i in places]) == 1
 
 
 def test_a_derived_claim_is_judged_by_its_own_tolerance() -> None:
@@ -214,9 +317,15 @@ def test_each_mode_has_its_own_verdict() -> None:
 
 
 def test_a_mode_without_runs_has_no_verdict() -> None:
-    measured = measurements([run(A, 0.5)])
+    measured = measurements([run(A, 0.001)])
     assert [mode for mode, _ in judge_modes(A, measured, CLAIMS)] == ["ours"]
     assert not list(judge_modes(KNEE, measured, CLAIMS))
+
+
+def test_a_run_without_a_choice_of_streams_has_no_mode() -> None:
+    exact = run(A, 0.5).model_copy(update={"config": {}})
+    assert not list(judge_modes(A, measurements([exact]), CLAIMS))
+    assert judge(A, measurements([exact]), CLAIMS).verdict == "reproduced"
 
 
 def test_draws_that_cannot_be_repeated_are_named() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,14 +32,38 @@ def never(job: workers.Job) -> bool:
     return False
 
 
-def measuring_processes() -> Iterator[int]:
-    """Yield the processes of Ray that have a task of ours in hand, as they name themselves."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"ray::_measure" in path.read_bytes():
-                yield int(path.parent.name)
-        except OSError:
-            continue
+def measuring_processes() -> list[int]:
+    """Return this process's own descendants that have a task of ours in hand.
+
+    Another sweep on this machine has processes of the same name, which are not ours to kill.
+    """
+    parents = {pid: parent for pid in all_processes() if (parent := parent_of(pid)) is not None}
+    return [pid for pid in parents if is_ours(pid, parents) and b"ray::_measure" in command(pid)]
+
+
+def all_processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+
+
+def parent_of(pid: int) -> int | None:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(status.rpartition(")")[2].split()[1])
+
+
+def is_ours(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+def command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def finished(messages: list[workers.Message]) -> dict[str, workers.Finished]:
@@ -70,12 +96,8 @@ def test_a_killed_worker_s_point_goes_on_and_ends_with_the_same_numbers(tmp_path
 def test_a_point_that_fails_is_not_tried_again(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     bad = job(tmp_path / "bad", 8, 40)
-    broken = workers.Job(
-        bad.run_id,
-        bad.experiment,
-        bad.point.model_copy(update={"feature_map": "dpfp999"}),
-        bad.folder,
-    )
+    point = bad.point.model_copy(update={"feature_map": "dpfp999"})
+    broken = dataclasses.replace(bad, point=point, run_id=run_id("capacity", point))
     [end] = [m for m in ray_executor.run_jobs([broken], 1, never) if m.ends]
     assert end.kind == "failed"
     assert "DPFP-999 does not exist" in str(end.content)
@@ -89,7 +111,52 @@ def test_without_ray_the_error_says_what_to_install(
         next(ray_executor.run_jobs([], 1, never))
 
 
-def test_a_cluster_that_does_not_answer_is_an_error() -> None:
+@pytest.mark.parametrize("address", ["nowhere.invalid:1", "127.0.0.1:1", "no address"])
+def test_a_cluster_that_does_not_answer_is_an_error_at_once(address: str) -> None:
+    """Ray 2.60 itself tries for five minutes and cannot be interrupted meanwhile."""
     pytest.importorskip("ray")
-    with pytest.raises(ConfigError, match=r"no Ray cluster answers at nowhere\.invalid:1"):
-        next(ray_executor.run_jobs([], 1, never, address="nowhere.invalid:1"))
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {address}"):
+        next(ray_executor.run_jobs([], 1, never, address=address))
+    assert time.monotonic() - started < 30
+
+
+def test_what_others_have_in_hand_or_have_measured_is_left_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One core and two points: the second is known by its turn. SIGTERM stays as it was."""
+    pytest.importorskip("ray")
+    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # names no cluster for a local sweep
+    jobs = [job(tmp_path / "a", 8, 40), job(tmp_path / "b", 9, 40)]
+    asked: list[workers.Job] = []
+
+    def known_from_the_second_on(asked_for: workers.Job) -> bool:
+        asked.append(asked_for)
+        return len(asked) > 1
+
+    running = ray_executor.run_jobs(jobs, 1, known_from_the_second_on)
+    ends = [m for m in running if m.ends]
+    assert [(m.job.folder.name, m.kind) for m in ends] == [("a", "finished"), ("b", "left")]
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def lines_and_end(job: workers.Job) -> tuple[list[workers.Message], workers.Message]:
+    """Measure a job as a node does, without Ray."""
+    said: list[workers.Message] = []
+    lines = SimpleNamespace(add=SimpleNamespace(remote=said.append))
+    return said, ray_executor._measure(job, lines)
+
+
+def test_a_node_with_other_code_measures_nothing(tmp_path: Path) -> None:
+    good = job(tmp_path / "a", 8, 40)
+    _, end = lines_and_end(dataclasses.replace(good, run_id="of-another-version"))
+    assert (end.kind, "another version" in str(end.content)) == ("failed", True)
+
+
+def test_a_node_that_does_not_see_the_workspace_says_so_and_cleans_up(tmp_path: Path) -> None:
+    elsewhere = job(tmp_path / "elsewhere" / "a", 8, 40)
+    said, end = lines_and_end(elsewhere)
+    assert (said[0].kind, end.kind) == ("notice", "finished")
+    assert "starts again on another node" in str(said[0].content)
+    assert not elsewhere.folder.exists()

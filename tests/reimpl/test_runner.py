@@ -336,20 +336,57 @@ def test_a_point_that_another_sweep_has_in_hand_is_left_to_it(tmp_path: Path) ->
     first = workers.run_jobs([endless], 1, never)
     next(first)
     [message] = workers.run_jobs([endless], 1, never)
-    assert (message.kind, message.content) == (
-        "left",
-        "capacity elu1-sum S=8 seed 1: another sweep is measuring it",
-    )
+    assert message.kind == "left"
+    assert f"another sweep (process {os.getpid()} on " in str(message.content)
     first.close()
+    second = workers.run_jobs([endless], 1, never)
+    assert next(second).kind == "resumed"
+    second.close()
 
 
-def test_the_lock_of_a_dead_worker_holds_nothing(tmp_path: Path) -> None:
-    chosen = job(small(max_steps=400, patience=100), tmp_path / "a")
-    first = workers.run_jobs([chosen], 1, never)
-    next(first)
-    [child] = [p for p in multiprocessing.active_children() if p.pid]
-    child.kill()
-    assert [m.kind for m in first if m.ends] == ["failed"]
+def test_no_moment_lies_between_locked_and_known(tmp_path: Path) -> None:
+    """What two sweeps share is measured once, even while the first is writing it down."""
+    shared = job(small(max_steps=20), tmp_path / "a")
+    recorded: list[workers.Job] = []
+    for message in workers.run_jobs([shared], 1, never):
+        if message.kind == "finished":
+            [other] = workers.run_jobs([shared], 1, recorded.__contains__)
+            assert (other.kind, "is measuring it" in str(other.content)) == ("left", True)
+            recorded.append(shared)
+    [other] = workers.run_jobs([shared], 1, recorded.__contains__)
+    assert (other.kind, "has measured it" in str(other.content)) == ("left", True)
+
+
+HOLDING = """
+import sys, pathlib, time
+from reimpl import workers
+from tests_runner_points import points
+[point, _] = points("", None, None)
+job = workers.Job("x", "capacity", point, pathlib.Path("a").resolve())
+waiting = workers.Waiting([job], lambda job: False)
+waiting.pop()
+print("holds it", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_lock_of_a_dead_process_holds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "holding.py").write_text(HOLDING)
+    (tmp_path / "tests_runner_points.py").write_text(POINTS)
+    path = f"{ROOT}{os.pathsep}{tmp_path}"
+    chosen = job(small(max_steps=20), tmp_path / "a")
+    with subprocess.Popen(
+        [sys.executable, "holding.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "holds it\n"
+        [message] = workers.run_jobs([chosen], 1, never)
+        assert f"(process {holder.pid} on " in str(message.content)
+        holder.kill()
     assert [m.kind for m in workers.run_jobs([chosen], 1, never) if m.ends] == ["finished"]
 
 
@@ -437,4 +474,30 @@ def test_a_file_in_place_of_a_runs_folder_fails_that_point_only(tmp_path: Path) 
     jobs = [job(small(max_steps=20), tmp_path / "a"), job(small(S=9, max_steps=20), tmp_path / "b")]
     ends = [m for m in workers.run_jobs(jobs, 1, never) if m.ends]
     assert [m.kind for m in ends] == ["failed", "finished"]
+    assert "cannot be used (File exists); move it away" in str(ends[0].content)
     assert (tmp_path / "a").read_text().startswith("step,loss")
+
+
+@pytest.mark.parametrize("content", [b"", b"step,loss\n100,0.5\n", b"PK\x03\x04" + b"\0" * 100])
+def test_garbage_for_a_checkpoint_is_said_and_the_point_starts_afresh(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "checkpoint.pt").write_bytes(content)
+    messages = list(workers.run_jobs([job(small(max_steps=20), tmp_path / "a")], 1, never))
+    assert [m.kind for m in messages if m.kind != "progress"] == ["notice", "finished"]
+    assert "cannot be read" in str(messages[0].content)
+
+
+def test_the_cheapest_points_come_first(tmp_path: Path) -> None:
+    recorder, order = Recorder(tmp_path), list[float]()
+
+    def note(
+        jobs: Sequence[workers.Job], workers_wanted: int, is_known: object
+    ) -> Generator[workers.Message, None, None]:
+        order.extend(job.cost for job in jobs)
+        return all_fail(jobs, workers_wanted, is_known)
+
+    recorder.rerun("capacity", executor=note)
+    assert order == sorted(order)
+    assert order[0] < order[-1]

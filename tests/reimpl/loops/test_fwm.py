@@ -46,9 +46,12 @@ def errors(inputs: Inputs, S: int) -> list[float]:
         torch.autograd.grad(expected, inputs[:3], g),
         strict=True,
     )
+    largest = [float(b.detach().abs().max()) for _, b in pairs]
+    # a gradient that is 0 but for rounding is compared on the scale of the others
+    floor = max(1e-3 * max(largest), 1e-300)
     return [
-        float((a - b).detach().abs().max() / b.detach().abs().max().clamp(min=1e-300))
-        for a, b in pairs
+        float((a - b).detach().abs().max()) / max(size, floor)
+        for (a, b), size in zip(pairs, largest, strict=True)
     ]
 
 

@@ -53,15 +53,18 @@ def plain_delta(phi: FeatureMap, w: Written, gates: tuple[Tensor, Tensor], q: Te
 
 
 def relative_errors(found: Tensor, expected: Tensor, inputs: list[Tensor]) -> list[float]:
-    """Return the largest error of output and gradients, relative to the largest value of each."""
+    """Return the largest errors of output and gradients, relative to the largest value of each."""
     g = torch.randn(found.shape, generator=torch.Generator().manual_seed(9)).to(found.dtype)
     pairs = [(found, expected)]
     pairs += zip(
         torch.autograd.grad(found, inputs, g), torch.autograd.grad(expected, inputs, g), strict=True
     )
+    largest = [float(b.detach().abs().max()) for _, b in pairs]
+    # a gradient that is 0 but for rounding is compared on the scale of the others
+    floor = max(1e-3 * max(largest), 1e-300)
     return [
-        float((a - b).detach().abs().max() / b.detach().abs().max().clamp(min=1e-300))
-        for a, b in pairs
+        float((a - b).detach().abs().max()) / max(size, floor)
+        for (a, b), size in zip(pairs, largest, strict=True)
     ]
 
 
