@@ -67,45 +67,6 @@ def _coverage_parts(frame: pd.DataFrame) -> pd.DataFrame:
     return parts
 
 
-def by_size(
-    frame: pd.DataFrame,
-    *,
-    metric: str,
-    logarithmic: bool = False,
-    columns: int = 2,
-    height: int = 340,
-) -> Layers:
-    """Return a metric against the size S for each series, as the paper's figures do.
-
-    Args:
-        frame: columns ``series``, ``S``, ``value``, ``whose`` (``claimed`` or ``measured``),
-            ``claim_id`` and ``verdict``. Claimed points are hollow and joined by a line, measured
-            ones are filled.
-        metric: the title of the y axis.
-        logarithmic: whether the y axis is; points that are not above zero are left out then.
-        columns: columns of the legend.
-        height: of the plot, or of plot and legend where the page fits them into it.
-    """
-    points = frame[frame["value"] > 0] if logarithmic else frame
-    base = alt.Chart(points).encode(
-        x=alt.X("S:Q", title="S, number of associations", axis=alt.Axis(grid=False)),
-        y=alt.Y("value:Q", title=metric, scale=_scale(logarithmic), axis=alt.Axis(tickCount=6)),
-        color=alt.Color("series:N", legend=_legend(columns), scale=_colours(frame)),
-        tooltip=["series:N", "whose:N", "S:Q", alt.Tooltip("value:Q", format=".4g"), "verdict:N"],
-    )
-    shape = alt.Shape("series:N", legend=_legend(columns), scale=_shapes(frame))
-    claimed, measured = (base.transform_filter(f"datum.whose == '{w}'") for w in _WHOSE)
-    # no shape on the line: it would bring a filled point with it
-    line = claimed.mark_line(strokeWidth=1, opacity=0.5)
-    hollow = claimed.mark_point(filled=False, size=45, strokeWidth=1.3, opacity=1)
-    filled = measured.mark_point(filled=True, size=80, opacity=1)
-    layers = (line, hollow.encode(shape=shape), filled.encode(shape=shape))
-    return alt.layer(*layers, height=height)
-
-
-_WHOSE = ("claimed", "measured")
-
-
 def curves(
     frame: pd.DataFrame, *, metric: str, claimed: float | None = None, logarithmic: bool = False
 ) -> Layers:
@@ -123,9 +84,9 @@ def curves(
         .mark_line(point=alt.OverlayMarkDef(size=28))
         .encode(
             x=alt.X("step:Q", title="training step", axis=alt.Axis(grid=False)),
-            y=alt.Y("value:Q", title=metric, scale=_scale(logarithmic), axis=alt.Axis(tickCount=6)),
-            color=alt.Color("series:N", legend=_legend(1), scale=_colours(frame)),
-            shape=alt.Shape("series:N", legend=_legend(1), scale=_shapes(frame)),
+            y=alt.Y("value:Q", title=metric, scale=scale(logarithmic), axis=alt.Axis(tickCount=6)),
+            color=alt.Color("series:N", legend=legend(1), scale=colours(frame)),
+            shape=alt.Shape("series:N", legend=legend(1), scale=shapes(frame)),
             tooltip=["series:N", "step:Q", alt.Tooltip("value:Q", format=".4g")],
         )
     )
@@ -141,11 +102,11 @@ def _claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:
     return rule, text.encode(x=alt.value(0), y="value:Q", text="label:N")
 
 
-def _scale(logarithmic: bool) -> alt.Scale:
+def scale(logarithmic: bool) -> alt.Scale:
     return alt.Scale(type="log") if logarithmic else alt.Scale(zero=True)
 
 
-def _legend(columns: int) -> alt.Legend:
+def legend(columns: int) -> alt.Legend:
     return alt.Legend(title=None, orient="top", columns=columns, labelLimit=420)
 
 
@@ -153,12 +114,12 @@ def _names(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(map(str, frame["series"])))
 
 
-def _colours(frame: pd.DataFrame) -> alt.Scale:
+def colours(frame: pd.DataFrame) -> alt.Scale:
     names = _names(frame)
     return alt.Scale(domain=names, range=[SERIES[i % len(SERIES)] for i in range(len(names))])
 
 
-def _shapes(frame: pd.DataFrame) -> alt.Scale:
+def shapes(frame: pd.DataFrame) -> alt.Scale:
     names = _names(frame)
     return alt.Scale(
         domain=names,

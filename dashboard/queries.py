@@ -153,7 +153,7 @@ def runs(ask: Ask, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
     where = "" if run_ids is None else f"WHERE r.run_id IN {in_list(run_ids)} "
     return ask(
         "SELECT r.run_id, r.experiment, r.seed, r.started, r.finished, r.code_version, r.config, "
-        "r.environment, r.signature, count(m.name) AS metrics, "
+        "r.environment, r.signature, r.shipped, count(m.name) AS metrics, "
         "count(DISTINCT m.claim_id) AS claims "
         f"FROM runs r LEFT JOIN metrics m USING (run_id) {where}"
         "GROUP BY ALL ORDER BY r.finished DESC, r.run_id"
@@ -178,41 +178,6 @@ def curves(ask: Ask, run_ids: Iterable[str], most: int = 400) -> pd.DataFrame:
         f"SELECT run_id, name, step, value FROM points WHERE place % (points // {most} + 1) = 0 "
         "OR place = points - 1 ORDER BY run_id, name, step"
     )
-
-
-def sized_experiments(ask: Ask, paper_id: str) -> pd.DataFrame:
-    """Return the experiments whose claims are points over a size S, with their places."""
-    return ask(
-        "SELECT experiment, min(metric) AS metric, "
-        "array_to_string(list(DISTINCT locator ORDER BY locator DESC), '; ') AS locators "
-        f"FROM ({_SIZED.format(paper=literal(paper_id))}) GROUP BY experiment ORDER BY min(ordinal)"
-    )
-
-
-def sized_points(ask: Ask, paper_id: str, experiment: str) -> pd.DataFrame:
-    """Return one row a finite point: series, S, value and whose it is (claimed or measured)."""
-    return ask(
-        f"WITH sized AS ({_SIZED.format(paper=literal(paper_id))}) "
-        "SELECT series, S, 'claimed' AS whose, claimed AS value, NULL AS spread, claim_id, "
-        "'' AS verdict, ordinal FROM sized "
-        f"WHERE experiment = {literal(experiment)} AND isfinite(claimed) "
-        "UNION ALL SELECT series, S, 'measured', measured, spread, claim_id, verdict, ordinal "
-        f"FROM sized WHERE experiment = {literal(experiment)} AND isfinite(measured) "
-        "ORDER BY ordinal, whose"
-    )
-
-
-_SIZED = (
-    "SELECT * FROM (SELECT c.claim_id, c.experiment, c.locator, c.metric, c.claimed, v.measured, "
-    "v.spread, v.verdict, v.run_ids, c.ordinal, "
-    "TRY_CAST(json_extract_string(c.conditions, 'S') AS INTEGER) AS S, "
-    "json_extract_string(c.conditions, 'feature_map') AS feature_map, "
-    "concat_ws(' · ', feature_map, "
-    "nullif(json_extract_string(c.conditions, 'rule'), feature_map)) AS series "
-    "FROM claims c JOIN verdicts v USING (claim_id) WHERE c.paper_id = {paper} "
-    "AND c.comparison = '=' AND c.experiment IS NOT NULL) "
-    "WHERE S IS NOT NULL AND feature_map IS NOT NULL"
-)
 
 
 def schema(ask: Ask) -> pd.DataFrame:

@@ -84,8 +84,8 @@ def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
 
 def test_series_keep_apart_by_shape_as_well_as_colour() -> None:
     many = pd.DataFrame({"series": list("abcdefgh")})
-    assert len(set(charts._colours(many).to_dict()["range"])) == 8
-    assert len(set(charts._shapes(many).to_dict()["range"])) == 8
+    assert len(set(charts.colours(many).to_dict()["range"])) == 8
+    assert len(set(charts.shapes(many).to_dict()["range"])) == 8
 
 
 def test_curves_mark_the_claimed_value() -> None:
