@@ -401,7 +401,10 @@ def _print_measured(workspace: Workspace, run_ids: Sequence[str]) -> None:
         for row in workspace.query(_measured_sql(run_ids)).dicts()
     ]
     columns = ("where", "claim", "claimed", "measured", "verdict", "seeds")
-    print(table(columns, rows, title="Claimed and measured"))
+    if rows:
+        print(table(columns, rows, title="Claimed and measured"))
+    else:
+        print("None of these runs measures a claim under its own conditions or smaller ones.")
 
 
 def _print_verification(reports: Sequence[PaperReport], form: str) -> None:

@@ -6,12 +6,18 @@ Importing this package does not import torch; running a point does.
 from __future__ import annotations
 
 from records.errors import UnknownExperiment
-from reimpl.experiments import capacity, exact, lineage, update_rule
+from reimpl.experiments import capacity, exact, lineage, pareto, update_rule
 from reimpl.experiments.base import SCALES, STREAMS, Experiment, Point
 
 __all__ = ["SCALES", "STREAMS", "Experiment", "Point", "get", "names"]
 
-_ALL = (exact.EXPERIMENT, lineage.EXPERIMENT, capacity.EXPERIMENT, update_rule.EXPERIMENT)
+_ALL = (
+    exact.EXPERIMENT,
+    lineage.EXPERIMENT,
+    capacity.EXPERIMENT,
+    update_rule.EXPERIMENT,
+    pareto.EXPERIMENT,
+)
 _EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 
 

@@ -26,8 +26,8 @@ def test_importing_does_not_import_torch(module: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_names_are_the_four_experiments() -> None:
-    assert experiments.names() == ("exact", "lineage", "capacity", "update-rule")
+def test_names_are_the_five_experiments() -> None:
+    assert experiments.names() == ("exact", "lineage", "capacity", "update-rule", "pareto")
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
