@@ -92,10 +92,11 @@ def curves(
     )
     if claimed is None or (logarithmic and claimed <= 0):
         return alt.layer(lines, height=260)
-    return alt.layer(lines, *_claimed_rule(claimed), height=260)
+    return alt.layer(lines, *claimed_rule(claimed), height=260)
 
 
-def _claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:
+def claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:
+    """Return a dashed line at a claimed value, and its label."""
     base = alt.Chart(pd.DataFrame({"value": [claimed], "label": [f"claimed {claimed:.4g}"]}))
     rule = base.mark_rule(strokeDash=[6, 4], color="#7f7f7f", strokeWidth=1.5).encode(y="value:Q")
     text = base.mark_text(align="left", dx=6, dy=-8, color="#7f7f7f", fontSize=12)
@@ -103,11 +104,13 @@ def _claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:
 
 
 def scale(logarithmic: bool) -> alt.Scale:
+    """Return the scale of a y axis."""
     return alt.Scale(type="log") if logarithmic else alt.Scale(zero=True)
 
 
 def legend(columns: int) -> alt.Legend:
-    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=420)
+    """Return a legend above the plot, of so many columns."""
+    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=420, symbolOpacity=1)
 
 
 def _names(frame: pd.DataFrame) -> list[str]:
@@ -115,11 +118,13 @@ def _names(frame: pd.DataFrame) -> list[str]:
 
 
 def colours(frame: pd.DataFrame) -> alt.Scale:
+    """Return the colours of the frame's series, in their order."""
     names = _names(frame)
     return alt.Scale(domain=names, range=[SERIES[i % len(SERIES)] for i in range(len(names))])
 
 
 def shapes(frame: pd.DataFrame) -> alt.Scale:
+    """Return the shapes of the frame's series, in their order."""
     names = _names(frame)
     return alt.Scale(
         domain=names,
@@ -130,11 +135,13 @@ def shapes(frame: pd.DataFrame) -> alt.Scale:
 def svg(chart: Layers, name: str, width: int = 640) -> str:
     """Return a chart as an SVG element without any outside reference.
 
-    ``name`` makes its inner ids unique on a page that shows several charts.
+    ``name`` makes its inner ids unique on a page that shows several charts; ``width`` is that of
+    a single plot, while small multiples keep their own.
     """
     import vl_convert
 
-    spec = chart.properties(width=width).configure_view(stroke=None).to_dict()
+    sized = chart if isinstance(chart, alt.FacetChart) else chart.properties(width=width)
+    spec = sized.configure_view(stroke=None).to_dict()
     spec |= {
         "background": "transparent",
         "padding": {"left": 24, "right": 8, "top": 5, "bottom": 5},

@@ -101,6 +101,57 @@ def coverage_table(coverage: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
+def knees_table(knees: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of knees: claimed, from the authors' logs, and measured in each mode."""
+    rows = [
+        {
+            "model": row["model"],
+            "metric": str(row["metric"]).replace("_", " "),
+            "claimed": claimed_text(row),
+            "from the authors' logs": measured_text(row["logged"]),
+            "by the authors' streams": measured_text(row["authors"]),
+            "by our seeds": measured_text(row["ours"]),
+            "verdict": labelled(row["verdict"]),
+            "reason": row["reason"],
+        }
+        for row in records(knees)
+    ]
+    return pd.DataFrame(rows)
+
+
+def mode_table(coverage: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return how many claims hold by the runs of one mode; ``names`` says how modes are called."""
+    shown = coverage.assign(mode=[names.get(mode, mode) for mode in coverage["mode"]])
+    verdicts = ("reproduced", "direction_reproduced", "not_reproduced", "not_run")
+    return shown.rename(columns={name: labelled(name.replace("_", " ")) for name in verdicts})
+
+
+def misses_table(misses: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return the claims that one mode's runs do not reproduce, with both values and the reason."""
+    columns = ["mode", "claim", "where", "claimed", "measured", "reason"]
+    rows = [
+        {
+            "mode": names.get(row["mode"], row["mode"]),
+            "claim": row["statement"],
+            "where": row["locator"],
+            "claimed": claimed_text(row),
+            "measured": measured_text(row["measured"], diverged=bool(row["diverged"])),
+            "reason": row["reason"],
+        }
+        for row in records(misses)
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def recall_table(points: pd.DataFrame, front: pd.Series) -> pd.DataFrame:
+    """Return the points of accuracy against bytes of state, and which are on a Pareto front."""
+    return points.assign(
+        bytes=points["bytes"].astype(int),
+        accuracy=[number(float(value)) for value in points["accuracy"]],
+        front=["on the front" if on else "" for on in front],
+    ).rename(columns={"front": "Pareto front"})
+
+
 def pairs(text: Any) -> pd.DataFrame:
     """Return a JSON object (or a dictionary) as rows of name and value."""
     body = json.loads(text) if isinstance(text, str) and text else text

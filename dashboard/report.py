@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,7 +12,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from dashboard import charts, frames, markup, queries
+from dashboard import charts, frames, markup, queries, report_figures
 from dashboard.card import paper_card
 from dashboard.marks import VERDICTS
 from records.errors import WorkspaceError
@@ -125,7 +124,8 @@ def _paper(
         "coverage": None if coverage.empty else _coverage(coverage, f"p{number}-coverage"),
         "claims": frames.records(claims[~not_run]),
         "not_run": _by_place(claims[not_run]),
-        "figures": list(_figures(ask, paper_id, f"p{number}")),
+        "figures": list(report_figures.figures(ask, paper_id, f"p{number}")),
+        "tables": list(report_figures.tables(ask, paper_id)),
     }
 
 
@@ -152,18 +152,3 @@ def _by_place(claims: pd.DataFrame) -> list[dict[str, Any]]:
     """Return how many claims there are at each place in the paper, by kind."""
     sizes = claims.groupby(["locator", "kind"], sort=False)["claim_id"].count()
     return frames.records(sizes.reset_index(name="claims"))
-
-
-def _figures(ask: queries.Ask, paper_id: str, name: str) -> Iterable[dict[str, Any]]:
-    """Yield a figure for each experiment over S of which something was measured."""
-    for number, row in enumerate(frames.records(queries.sized_experiments(ask, paper_id))):
-        points = queries.sized_points(ask, paper_id, row["experiment"])
-        measured = int((points["whose"] == "measured").sum())
-        if measured:
-            drawn = charts.by_size(points, metric=row["metric"], columns=4)
-            yield {
-                "title": f"{row['locators']} ({row['experiment']})",
-                "claimed": len(points) - measured,
-                "measured": measured,
-                "svg": Markup(charts.svg(drawn, f"{name}-figure{number}")),
-            }

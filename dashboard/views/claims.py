@@ -7,11 +7,14 @@ from typing import Any, get_args
 import pandas as pd
 import streamlit as st
 
-from dashboard import address, charts, data, frames, queries
+from dashboard import address, charts, data, figure_charts, figure_queries, frames, queries
 from dashboard.marks import VERDICTS, labelled
-from dashboard.markup import badge, plain_markdown
+from dashboard.markup import badge
 from dashboard.page import chart, chosen_paper, column_config, counted, empty, html, table
+from dashboard.views import figures
 from records.models import ClaimKind
+
+_MOST_SIGNATURES = 4
 
 
 def render() -> None:
@@ -32,7 +35,7 @@ def render() -> None:
     else:
         _table(kept.reset_index(drop=True))
         _detail(kept)
-    _figures(paper_id)
+    figures.render(paper_id)
 
 
 def _filters(claims: pd.DataFrame) -> pd.DataFrame:
@@ -148,58 +151,45 @@ def _numbers(row: dict[str, Any], claim: dict[str, Any]) -> None:
 
 def _runs(row: dict[str, Any], claim: dict[str, Any]) -> None:
     run_ids = list(row["run_ids"] if row["run_ids"] is not None else ())
-    if not run_ids:
+    if run_ids:
+        st.caption(f"Signature of {counted(len(run_ids), 'run')} behind the number")
+        with st.container(height=240 if len(run_ids) > _MOST_SIGNATURES else "content"):
+            for signature in queries.runs(data.ask, run_ids)["signature"]:
+                st.code(signature, language=None, wrap_lines=True)
+    else:
         command = (
             f"`fwp rerun {claim['experiment']}`" if claim["experiment"] else "`fwp rerun --list`"
         )
         empty(f"No run has measured this claim. See {command}.")
+    if claim["derivation"] is None:
+        _curves(run_ids, claim)
+
+
+def _curves(run_ids: list[str], claim: dict[str, Any]) -> None:
+    """Show the runs' curves, over the authors' log of this point where there is one."""
+    claimed = claim["claimed"]
+    both = figure_queries.curves_of(data.ask, claim["claim_id"])
+    if not both.empty:
+        names = both["line"].where(both["whose"] == "measured", "the authors' log")
+        logarithmic = bool((both["value"] > 0).all())
+        drawn = figure_charts.logged_and_measured(
+            both.assign(series=names),
+            metric=str(claim["metric"]),
+            claimed=claimed,
+            logarithmic=logarithmic,
+            height=300,
+        )
+        chart(drawn, label="The authors' logged curve and the runs' curves, with the claimed value")
+        st.caption(
+            "Thin line: the authors' training log. Points on a thick line: the runs behind the "
+            "number."
+        )
         return
-    st.caption(f"Signature of {counted(len(run_ids), 'run')} behind the number")
-    for signature in queries.runs(data.ask, run_ids)["signature"]:
-        st.code(signature, language=None, wrap_lines=True)
     points = queries.curves(data.ask, run_ids)
     if len(points) > 1:
         points = points.assign(series=points["run_id"])
-        drawn = charts.curves(points, metric=str(claim["metric"]), claimed=claim["claimed"])
+        drawn = charts.curves(points, metric=str(claim["metric"]), claimed=claimed)
         chart(drawn, label="Training curve of the runs, with the claimed value")
-
-
-def _figures(paper_id: str) -> None:
-    experiments = frames.records(queries.sized_experiments(data.ask, paper_id))
-    if not experiments:
-        return
-    st.subheader("The paper's figures, redrawn", anchor="figures")
-    st.caption(
-        "Hollow points on a thin line: the values that the paper's claims state. "
-        "Filled points: the median of the runs in this workspace."
-    )
-    address.start_switch("log")
-    logarithmic = st.toggle("Logarithmic axis", key="log")
-    address.keep("log", logarithmic)
-    for tab, row in zip(st.tabs([_figure_name(r) for r in experiments]), experiments, strict=True):
-        with tab:
-            _figure(paper_id, row, logarithmic)
-
-
-def _figure_name(row: dict[str, Any]) -> str:
-    return plain_markdown(f"{row['locators']} ({row['experiment']})")
-
-
-def _figure(paper_id: str, row: dict[str, Any], logarithmic: bool) -> None:
-    points = queries.sized_points(data.ask, paper_id, row["experiment"])
-    names = list(points["series"].unique())
-    chosen = st.multiselect("Series", names, default=names, key=f"series-{row['experiment']}")
-    kept = points[points["series"].isin(chosen)]
-    if kept.empty:
-        empty("Choose at least one series.")
-        return
-    drawn = charts.by_size(kept, metric=row["metric"], logarithmic=logarithmic, height=520)
-    chart(drawn, label=f"{row['metric']} against S for each series, claimed and measured")
-    measured = int((kept["whose"] == "measured").sum())
-    st.text(
-        f"{counted(len(kept) - measured, 'claimed point')}, "
-        f"{counted(measured, 'measured point')}. Claims of a divergence have no point."
-    )
 
 
 if __name__ == "__main__":

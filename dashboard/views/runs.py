@@ -30,15 +30,37 @@ def render() -> None:
     )
     address.keep("experiment", wanted)
     kept = runs[runs["experiment"].isin(wanted)] if wanted else runs
+    kept = _of_origin(kept.assign(origin=[_ORIGINS[bool(s)] for s in kept["shipped"]]))
     st.text(f"{len(kept)} of {counted(len(runs), 'run')}, the newest first")
+    if kept.empty:
+        empty("No run fits these filters. Take one away.")
+        return
     _table(kept)
     _download(kept)
     _compare(kept)
     _detail(kept)
 
 
+_ORIGINS = {False: "made here", True: "shipped"}
+
+
+def _of_origin(runs: pd.DataFrame) -> pd.DataFrame:
+    """Let the reader choose between shipped reference runs and those of this workspace."""
+    address.start_several("origin", list(_ORIGINS.values()))
+    wanted = st.pills("Origin", list(_ORIGINS.values()), selection_mode="multi", key="origin")
+    address.keep("origin", wanted)
+    if "shipped" in set(runs["origin"]):
+        st.caption("Shipped runs are reference runs that came with the project.")
+    return runs[runs["origin"].isin(wanted)] if wanted else runs
+
+
 def _table(runs: pd.DataFrame) -> None:
-    shown = runs[["run_id", "experiment", "seed", "finished", "claims", "metrics", "signature"]]
+    shown = runs[
+        [
+            *("run_id", "origin", "experiment", "seed", "finished", "claims", "metrics"),
+            "signature",
+        ]
+    ]
     took = [_took(seconds) for seconds in (runs["finished"] - runs["started"]).dt.total_seconds()]
     table(shown.assign(took=took).rename(columns={"run_id": "run"}), label="Runs", height=320)
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,20 @@ def make_run(claim_id: str, metric: str, value: float, *, seed: int = 1, suffix:
         started=STARTED,
         finished=STARTED + timedelta(minutes=1),
         metrics=(Metric(name=metric, value=value, claim_id=claim_id), *curve),
+    )
+
+
+def make_point_run(claim: dict[str, Any], value: float, *, seed: int, stream: str) -> Run:
+    """A run of one point over S by one kind of streams, with a curve that ends in its value."""
+    name, replay = claim["metric"], stream == "authors"
+    run = make_run(claim["claim_id"], name, value, seed=seed, suffix=f"-{stream}")
+    metrics = (
+        Metric(name=name, value=value, claim_id=claim["claim_id"], replay=replay),
+        *(Metric(name=f"{name}_curve", value=value * k, step=100 * k) for k in (2, 1)),
+    )
+    config = {**run.config, "stream": stream}
+    return run.model_copy(
+        update={"metrics": metrics, "config": config, "experiment": claim["experiment"]}
     )
 
 
@@ -126,6 +141,12 @@ def run_of() -> Callable[..., Run]:
     return make_run
 
 
+@pytest.fixture
+def point_run() -> Callable[..., Run]:
+    """``make_point_run`` for tests."""
+    return make_point_run
+
+
 @pytest.fixture(scope="session")
 def hostile_batch() -> list[Record]:
     """``hostile_records`` with a run that measured their claim."""
@@ -139,9 +160,15 @@ def hostile_text() -> str:
 
 @pytest.fixture(scope="session")
 def unchecked_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace folder that no test may change; ``fresh`` is a copy of it."""
+    """A workspace folder that no test may change; ``fresh`` is a copy of it.
+
+    It is without the shipped reference runs, so that a test knows every run there is.
+    """
     home = tmp_path_factory.mktemp("unchecked") / "ws"
-    open_workspace(home).query("SELECT 1")
+    workspace = open_workspace(home)
+    for batch in (home / "ledger").glob("*-reference_*"):
+        batch.unlink()
+    workspace.query("SELECT 1")
     return home
 
 
@@ -168,6 +195,23 @@ def filled(filled_home: Path, fresh: Workspace) -> Workspace:
     shutil.rmtree(fresh.home)
     shutil.copytree(filled_home, fresh.home)
     return fresh
+
+
+@pytest.fixture
+def two_modes(fresh: Workspace) -> tuple[Workspace, dict[str, Any]]:
+    """``fresh`` with a logged point measured by the authors' streams and three seeds of ours.
+
+    Neither 0.5 nor the median 0.2 is what the point claims, which is a loss below 0.01.
+    """
+    claim = fresh.query(
+        "SELECT *, conditions->>'S' AS S FROM claims WHERE experiment = 'capacity' "
+        "AND comparison = '=' AND conditions->>'S' = '20' AND claimed < 0.01 "
+        "AND claim_id IN (SELECT claim_id FROM logged_curves) ORDER BY ordinal LIMIT 1"
+    ).dicts()[0]
+    runs = [make_point_run(claim, 0.5, seed=1, stream="authors")]
+    runs += [make_point_run(claim, 0.1 * seed, seed=seed, stream="ours") for seed in (1, 2, 3)]
+    fresh.append("run/two-modes", runs)
+    return fresh, claim
 
 
 @pytest.fixture

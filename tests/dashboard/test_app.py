@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -111,6 +113,90 @@ def test_runs_show_a_run_written_meanwhile(homed: Workspace, run_of: Callable[..
     at.multiselect(key="compared").select(run.run_id).run()
     assert not at.exception
     assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_runs_tell_shipped_ones_from_those_made_here(
+    homed: Workspace, run_of: Callable[..., Run]
+) -> None:
+    run = run_of("some/claim", "loss", 0.125)
+    shipped = run_of("other/claim", "loss", 0.5).model_copy(update={"shipped": True})
+    homed.append("run/new", [run, shipped])
+    at = opened("runs")
+    origins = at.dataframe[0].value.set_index("run")["origin"].to_dict()
+    assert origins == {run.run_id: "made here", shipped.run_id: "shipped"}
+    kept = opened("runs", origin="shipped").dataframe[0].value
+    assert kept["run"].to_list() == [shipped.run_id]
+
+
+_FACET = json.dumps('"facet"')[1:-1]
+
+
+def chart_specs(at: AppTest) -> list[str]:
+    return [str(element.proto) for element in at.get("vega_lite_chart")]
+
+
+def test_the_figures_follow_the_chosen_mode(
+    homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
+) -> None:
+    one = "1 measured point"
+    for mode in ("weightiest", "authors", "ours"):
+        at = opened("claims", mode=mode)
+        assert at.radio(key="mode").value == mode
+        assert one in texts(at)
+    assert "--stream ours" in texts(at)  # the other experiment was not measured by our seeds
+
+
+def test_the_figures_can_be_drawn_a_panel_a_model(
+    homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
+) -> None:
+    assert not any(_FACET in spec for spec in chart_specs(opened("claims")))
+    assert any(_FACET in spec for spec in chart_specs(opened("claims", panels="on", log="on")))
+
+
+def test_curves_over_training_start_at_the_smallest_size(
+    homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
+) -> None:
+    at = opened("claims", mode="ours")
+    assert at.selectbox(key="size-update-rule").value == "20"
+    four = {"dpfp1 · sum", "tanh · fwm", "dpfp1 · fwm", "dpfp1 · delta"}  # the rules of Fig. 3
+    assert set(at.multiselect(key="lines-update-rule-20").value) == four
+    assert "3 runs of the mode" in texts(at)
+    at.selectbox(key="size-update-rule").select("40").run()
+    assert not at.exception
+
+
+def test_a_claim_with_a_log_shows_it_with_or_without_runs(
+    homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
+) -> None:
+    workspace, measured = two_modes
+    other = workspace.query(
+        "SELECT claim_id FROM logged_curves JOIN verdicts USING (claim_id) "
+        "WHERE verdict = 'not run' LIMIT 1"
+    ).rows[0][0]
+    for claim_id in (measured["claim_id"], other):
+        assert "Thin line: the authors' training log" in texts(opened("claims", claim=claim_id))
+
+
+def test_knees_and_modes_are_tables_of_the_claims_page(
+    homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
+) -> None:
+    at = opened("claims")
+    shown = [subheader.value for subheader in at.subheader]
+    assert "How many associations each model holds" in shown
+    assert "What holds by the runs of one mode alone" in shown
+    tables = [set(element.value.columns) for element in at.dataframe]
+    assert any({"model", "from the authors' logs"} <= columns for columns in tables)
+    (misses,) = [e.value for e in at.dataframe if {"mode", "reason"} <= set(e.value.columns)]
+    assert set(misses["mode"]) == {"the authors' streams", "our seeds"}
+
+
+def test_recall_against_state_says_where_no_run_has_measured_it(homed: Workspace) -> None:
+    literature = homed.query(
+        "SELECT count(*) FROM claims WHERE metric = 'accuracy' "
+        "AND conditions->>'state_bytes' IS NOT NULL"
+    ).rows[0][0]
+    at = opened("claims")
+    assert ("fwp rerun pareto" in texts(at)) is (literature > 0)
 
 
 def test_the_statement_stands_in_the_address_and_is_answered(homed: Workspace) -> None:

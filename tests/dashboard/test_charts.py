@@ -19,15 +19,6 @@ COVERAGE = pd.DataFrame(
     ],
     columns=["kind", "verdict", "claims", "of_kind"],
 )
-POINTS = pd.DataFrame(
-    [
-        ("elu1", 20, 0.1, "claimed", "a", ""),
-        ("elu1", 40, 0.3, "claimed", "b", ""),
-        ("dpfp1", 20, 0.0, "claimed", "c", ""),
-        ("elu1", 20, 0.11, "measured", "a", "reproduced"),
-    ],
-    columns=["series", "S", "value", "whose", "claim_id", "verdict"],
-)
 CURVES = pd.DataFrame({"series": ["r"] * 3, "step": [100, 200, 300], "value": [1.0, 0.5, 0.1]})
 
 
@@ -58,30 +49,6 @@ def test_coverage_says_its_numbers_in_text_where_there_is_room() -> None:
     assert {row["row"] for row in rows} == {"exact (4)", "synthetic (100)"}
 
 
-def test_by_size_has_one_row_a_point_and_sets_claimed_apart_by_hollow_marks() -> None:
-    spec = charts.by_size(POINTS, metric="eval_loss").to_dict()
-    (rows,) = rows_of(spec)
-    assert len(rows) == len(POINTS)
-    line, hollow, filled = spec["layer"]
-    assert line["mark"]["type"] == "line"
-    assert (hollow["mark"]["filled"], filled["mark"]["filled"]) == (False, True)
-    assert "shape" not in line["encoding"]
-    for layer, whose in ((line, "claimed"), (hollow, "claimed"), (filled, "measured")):
-        assert layer["transform"] == [{"filter": f"datum.whose == '{whose}'"}]
-    encoding = filled["encoding"]
-    assert (encoding["x"]["field"], encoding["y"]["field"]) == ("S", "value")
-    assert encoding["y"]["title"] == "eval_loss"
-    assert encoding["color"]["field"] == encoding["shape"]["field"] == "series"
-
-
-def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
-    spec = charts.by_size(POINTS, metric="eval_loss", logarithmic=True).to_dict()
-    (rows,) = rows_of(spec)
-    assert len(rows) == len(POINTS) - 1
-    assert spec["layer"][1]["encoding"]["y"]["scale"]["type"] == "log"
-    assert spec["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["elu1", "dpfp1"]
-
-
 def test_series_keep_apart_by_shape_as_well_as_colour() -> None:
     many = pd.DataFrame({"series": list("abcdefgh")})
     assert len(set(charts.colours(many).to_dict()["range"])) == 8
@@ -104,8 +71,8 @@ def test_curves_without_a_claimed_value_have_one_layer() -> None:
 
 
 def test_svg_holds_no_outside_reference_and_escapes_texts() -> None:
-    hostile = POINTS.assign(series="<script>alert(1)</script>")
-    text = charts.svg(charts.by_size(hostile, metric="<b>"), "one")
+    hostile = CURVES.assign(series="<script>alert(1)</script>")
+    text = charts.svg(charts.curves(hostile, metric="<b>"), "one")
     assert text.startswith("<svg")
     assert "<script" not in text
     assert "<b>" not in text

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dashboard import frames, queries
 from dashboard.report import write_report
 from records.errors import WorkspaceError
+from records.models import Run
 from records.workspace import Workspace
 
 
@@ -131,6 +134,27 @@ def test_a_new_workspace_says_what_to_do(fresh: Workspace) -> None:
     text, _ = report(fresh)
     assert "fwp rerun" in text
     assert "fwp verify" in text
+
+
+def test_the_report_draws_each_mode_the_curves_and_the_tables(
+    two_modes: tuple[Workspace, dict[str, Any]],
+) -> None:
+    workspace, claim = two_modes
+    text, page = report(workspace)
+    assert "a panel a model, measured by the authors&#39; streams" in text
+    assert "a panel a model, measured by our seeds" in text
+    assert f"over training at S = {claim['S']} (capacity)" in text
+    assert any(row[:2] == ["model", "metric"] for row in page.rows)
+    misses = [row for row in page.rows if row[0] == "our seeds" and row[1] == claim["statement"]]
+    assert len(misses) == 1
+    assert "(update-rule)" not in text  # of which nothing was measured
+
+
+def test_a_shipped_run_is_called_so(fresh: Workspace, run_of: Callable[..., Run]) -> None:
+    run = run_of("some/claim", "loss", 1.0).model_copy(update={"shipped": True})
+    fresh.append("run/shipped", [run])
+    text, _ = report(fresh)
+    assert f"{run.run_id}</strong> (shipped reference run)" in text
 
 
 def test_an_unwritable_target_is_a_workspace_error(

@@ -1,0 +1,121 @@
+"""The report's pictures and tables of the paper's experiments, where something was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from dashboard import charts, figure_charts, figure_queries, frames
+from dashboard.figure_queries import MODE_NAMES
+from dashboard.queries import Ask
+
+Figure = dict[str, Any]
+
+
+def figures(ask: Ask, paper_id: str, name: str) -> Iterator[Figure]:
+    """Yield each picture as ``svg``, ``label`` and ``caption``; ``name`` makes ids unique."""
+    experiments = frames.records(figure_queries.sized_experiments(ask, paper_id))
+    for number, row in enumerate(experiments):
+        yield from _of_experiment(ask, paper_id, row, f"{name}-figure{number}")
+    yield from _recall(ask, paper_id, f"{name}-recall")
+
+
+def _of_experiment(ask: Ask, paper_id: str, row: dict[str, Any], name: str) -> Iterator[Figure]:
+    """Yield metric against S, the same in panels for each mode, and the curves at the smallest S.
+
+    Nothing where no claim of the experiment was measured.
+    """
+    experiment, metric = row["experiment"], row["metric"]
+    title = f"{row['locators']} ({experiment})"
+    points = figure_queries.sized_points(ask, paper_id, experiment)
+    claimed, measured = _counts(points)
+    if measured:
+        yield _figure(
+            charts.svg(figure_charts.by_size(points, metric=metric, columns=4), name),
+            f"{title}: claimed and measured values against S",
+            f"{title}. Hollow points on a thin line: {claimed} claimed values. "
+            f"Filled points: {measured} measured here.",
+        )
+    for mode in figure_queries.measured_modes(ask, paper_id, experiment):
+        points = figure_queries.sized_points(ask, paper_id, experiment, mode)
+        if _counts(points)[1]:
+            yield _panels(points, metric, title, mode, name)
+    sizes = figure_queries.logged_sizes(ask, paper_id, experiment)
+    if measured and sizes:
+        yield from _curves(ask, paper_id, row, sizes[0], name)
+
+
+def _counts(points: pd.DataFrame) -> tuple[int, int]:
+    measured = int((points["whose"] == "measured").sum())
+    return len(points) - measured, measured
+
+
+def _panels(points: pd.DataFrame, metric: str, title: str, mode: str, name: str) -> Figure:
+    drawn = figure_charts.by_size_panels(points, metric=metric, logarithmic=True)
+    return _figure(
+        charts.svg(drawn, f"{name}-{mode}"),
+        f"{title}: a panel a model, measured by {MODE_NAMES[mode]}",
+        f"{title}, a panel a model, on a logarithmic axis. Filled points: {_counts(points)[1]} "
+        f"measured by {MODE_NAMES[mode]} alone, with a bar of one standard deviation where there "
+        "are several seeds.",
+    )
+
+
+def _curves(ask: Ask, paper_id: str, row: dict[str, Any], size: int, name: str) -> Iterator[Figure]:
+    points = figure_queries.curves_at(ask, paper_id, row["experiment"], size)
+    kept = points[points["series"].isin(figure_queries.first_lines(list(points["series"])))]
+    runs = kept.loc[kept["whose"] == "measured", "line"].nunique()
+    if not runs:
+        return
+    title = f"{row['metric']} over training at S = {size} ({row['experiment']})"
+    yield _figure(
+        charts.svg(figure_charts.logged_and_measured(kept, metric=row["metric"]), f"{name}-curves"),
+        f"{title}, logged by the authors and measured",
+        f"{title}. Thin lines: the authors' training logs. Points on thick lines: our runs, "
+        f"{runs} in all.",
+    )
+
+
+def _recall(ask: Ask, paper_id: str, name: str) -> Iterator[Figure]:
+    points = figure_queries.recall_against_state(ask, paper_id)
+    if points.empty:
+        return
+    ours = int((points["whose"] != "literature").sum())
+    counted = f"{ours} of our runs" if ours else "none, as no run here has measured it"
+    yield _figure(
+        charts.svg(figure_charts.pareto(points), name),
+        "Recall against state size",
+        f"Recall against state size. Filled points: {counted}. Hollow points on dashed lines: "
+        f"{len(points) - ours} from the literature. A ring and the grey steps mark the Pareto "
+        "front of each scale.",
+    )
+
+
+def _figure(svg: str, label: str, caption: str) -> Figure:
+    return {"svg": Markup(svg), "label": label, "caption": caption}
+
+
+def tables(ask: Ask, paper_id: str) -> Iterator[dict[str, Any]]:
+    """Yield the tables of knees and of what holds in each mode: title, columns, rows."""
+    knees = figure_queries.knees(ask, paper_id)
+    if not knees.empty:
+        yield _table("How many associations each model holds", frames.knees_table(knees))
+    coverage = figure_queries.mode_coverage(ask, paper_id)
+    if coverage.empty:
+        return
+    held = frames.mode_table(coverage, MODE_NAMES)
+    yield _table("What holds by the runs of one mode alone", held)
+    misses = frames.misses_table(figure_queries.mode_misses(ask, paper_id), MODE_NAMES)
+    yield _table("Not within tolerance in a mode", misses)
+
+
+def _table(title: str, frame: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "title": title,
+        "columns": list(frame.columns),
+        "rows": frame.to_numpy().tolist(),
+        "none": "None.",
+    }

@@ -1,0 +1,156 @@
+"""The part of the Claims page that redraws the paper's figures and tells what holds in a mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import address, data, figure_charts, figure_queries, frames
+from dashboard.figure_queries import MODE_NAMES, MODES
+from dashboard.markup import plain_markdown
+from dashboard.page import chart, counted, empty, table
+
+
+def render(paper_id: str) -> None:
+    """Show figures, knees, coverage by mode, and recall against state size."""
+    experiments = frames.records(figure_queries.sized_experiments(data.ask, paper_id))
+    if experiments:
+        _figures(paper_id, experiments)
+    _knees(paper_id)
+    _modes(paper_id)
+    _recall(paper_id)
+
+
+def _figures(paper_id: str, experiments: list[dict[str, Any]]) -> None:
+    st.subheader("The paper's figures, redrawn", anchor="figures")
+    st.caption(
+        "Hollow points on a thin line: the values that the paper's claims state. "
+        "Filled points: the median of the runs in this workspace, on a bar of one standard "
+        "deviation over seeds where there are several."
+    )
+    address.start_one("mode", MODES)
+    mode = str(
+        st.radio("Measured by", list(MODES), format_func=MODES.get, key="mode", horizontal=True)
+    )
+    address.keep("mode", mode)
+    logarithmic, panels = _switch("Logarithmic axis", "log"), _switch("A panel a model", "panels")
+    for tab, row in zip(st.tabs([_figure_name(r) for r in experiments]), experiments, strict=True):
+        with tab:
+            _by_size(paper_id, row, mode, logarithmic, panels)
+            _over_training(paper_id, row, mode)
+
+
+def _switch(label: str, key: str) -> bool:
+    address.start_switch(key)
+    on = st.toggle(label, key=key)
+    address.keep(key, on)
+    return on
+
+
+def _figure_name(row: dict[str, Any]) -> str:
+    return plain_markdown(f"{row['locators']} ({row['experiment']})")
+
+
+def _by_size(
+    paper_id: str, row: dict[str, Any], mode: str, logarithmic: bool, panels: bool
+) -> None:
+    points = figure_queries.sized_points(data.ask, paper_id, row["experiment"], mode)
+    names = list(points["series"].unique())
+    chosen = st.multiselect("Series", names, default=names, key=f"series-{row['experiment']}")
+    kept = points[points["series"].isin(chosen)]
+    if kept.empty:
+        empty("Choose at least one series.")
+        return
+    metric = row["metric"]
+    if panels:
+        drawn = figure_charts.by_size_panels(kept, metric=metric, logarithmic=logarithmic)
+    else:
+        drawn = figure_charts.by_size(
+            kept, metric=metric, logarithmic=logarithmic, columns=4, height=520
+        )
+    chart(drawn, label=f"{metric} against S for each series, claimed and measured")
+    measured = int((kept["whose"] == "measured").sum())
+    st.text(
+        f"{counted(len(kept) - measured, 'claimed point')}, "
+        f"{counted(measured, 'measured point')}. Claims of a divergence have no point."
+    )
+    if not measured:
+        empty(f"No run of this mode has measured these points: {_how(row['experiment'], mode)}.")
+
+
+def _how(experiment: str, mode: str) -> str:
+    stream = "" if mode == "weightiest" else f" --stream {mode}"
+    return f"`fwp rerun {experiment}{stream}`"
+
+
+def _over_training(paper_id: str, row: dict[str, Any], mode: str) -> None:
+    """Show the loss over training at one size, the authors' log beside the runs' curves."""
+    experiment = row["experiment"]
+    sizes = figure_queries.logged_sizes(data.ask, paper_id, experiment)
+    if not sizes:
+        return
+    st.markdown("**Over training: the authors' logs beside our runs**")
+    key = f"size-{experiment}"
+    address.start_one(key, [str(size) for size in sizes])
+    size = st.selectbox("S, number of associations", [str(size) for size in sizes], key=key)
+    address.keep(key, size)
+    points = figure_queries.curves_at(data.ask, paper_id, experiment, int(size), mode)
+    names = list(points["series"].unique())
+    default = figure_queries.first_lines(names)
+    chosen = st.multiselect("Lines", names, default=default, key=f"lines-{experiment}-{size}")
+    kept = points[points["series"].isin(chosen)]
+    if kept.empty:
+        empty("Choose at least one line.")
+        return
+    drawn = figure_charts.logged_and_measured(kept, metric=row["metric"])
+    chart(drawn, label=f"{row['metric']} over training at S = {size}, logged and measured")
+    ours = kept.loc[kept["whose"] == "measured", "line"].nunique()
+    st.text(
+        f"Thin lines: the authors' training logs. Points on thick lines: {counted(ours, 'run')} "
+        "of the mode chosen above."
+    )
+
+
+def _knees(paper_id: str) -> None:
+    knees = figure_queries.knees(data.ask, paper_id)
+    if knees.empty:
+        return
+    st.subheader("How many associations each model holds", anchor="knees")
+    table(frames.knees_table(knees), label="Knees: claimed, logged and measured in each mode")
+
+
+def _modes(paper_id: str) -> None:
+    coverage = figure_queries.mode_coverage(data.ask, paper_id)
+    if coverage.empty:
+        return
+    st.subheader("What holds by the runs of one mode alone", anchor="modes")
+    table(frames.mode_table(coverage, MODE_NAMES), label="Claims that hold, by experiment and mode")
+    misses = figure_queries.mode_misses(data.ask, paper_id)
+    if misses.empty:
+        st.text("Each claim that was measured is within its tolerance in each mode.")
+        return
+    st.caption(f"{counted(len(misses), 'claim')} not within tolerance")
+    table(frames.misses_table(misses, MODE_NAMES), label="Claims outside their tolerance in a mode")
+
+
+def _recall(paper_id: str) -> None:
+    points = figure_queries.recall_against_state(data.ask, paper_id)
+    if points.empty:
+        return
+    st.subheader("Recall against state size", anchor="recall")
+    chart(figure_charts.pareto(points), label="Accuracy against bytes of state, with the fronts")
+    st.caption(
+        "Filled points: our runs, a line a mixer. Hollow points on dashed lines: the literature. "
+        "A ring and the grey steps mark a Pareto front; points of different scales did different "
+        "tasks, so each scale has a front of its own."
+    )
+    _recall_points(points)
+
+
+def _recall_points(points: pd.DataFrame) -> None:
+    if set(points["whose"]) == {"literature"}:
+        empty("No run has measured recall against state size. Start with `fwp rerun pareto`.")
+    front = figure_charts.on_front(points)
+    table(frames.recall_table(points, front), label="Points of recall against state size")
