@@ -6,7 +6,7 @@ Scales:
 - ``laptop``: the same definition, made small enough for two cores and half an hour. Smaller are
   the vocabulary (512 instead of 8,192), the sequences (64 and 128 symbols with 4 to 32 pairs
   instead of 64 to 256 with 4 to 64, tested up to 512 with 128 pairs instead of 1,024 with 256),
-  the training (2,080 steps of 32 sequences in 10 epochs instead of 22,528 of 256 in 32), and the
+  the training (2,080 steps of 32 sequences in 10 epochs instead of 22,624 of 256 in 32), and the
   test (128 sequences a segment instead of 1,000). States are Zoology's two smaller ones and two
   below them.
 - ``quick``: a few steps of every mixer, to see that it runs.
