@@ -59,6 +59,8 @@ def fault(claim: Claim, points: Sequence[Claim]) -> str | None:
         places = {point.conditions[how.axis] for point in points}
         if len(places) > 1:
             return f"a rank is taken at one place, and its points lie at {len(places)}"
+    if len({(series(point, how), point.conditions[how.axis]) for point in points}) < len(points):
+        return f"several of its points share a line (by {', '.join(how.series)}) and a place"
     return None
 
 
@@ -153,6 +155,9 @@ def _rank_by_mean(how: Derivation, points: Sequence[Point]) -> float:
 
 
 def _place_among(how: Derivation, values: Mapping[Series, float]) -> float:
+    """Return the subject's rank; NaN where no line has a value, so that all would be first."""
+    if all(map(math.isinf, values.values())):
+        return math.nan
     own = values[how.subject]
     return 1.0 + sum(value < own for name, value in values.items() if name != how.subject)
 

@@ -184,6 +184,15 @@ class Ledger:
         prefix = re.sub(r"[^A-Za-z0-9_.+]", "_", origins)
         return max((n for n in self.names() if _slug_of(n).startswith(prefix)), default="")
 
+    def is_whole(self, name: str) -> bool:
+        """Tell whether a batch can be read and is what its name says."""
+        match = _NAME.match(name)
+        try:
+            content = (self.folder / name).read_bytes()
+        except OSError:
+            return False
+        return match is not None and _sha(content) == match["sha"]
+
     def append(
         self, origin: str, records: Sequence[Record], *, repeat: bool = False
     ) -> Path | None:
@@ -201,7 +210,7 @@ class Ledger:
             return None
         # a clock that was set back must not put the new batch before an older one
         when = max([time.time_ns(), *(int(name[:20]) + 1 for name in self.names()[-1:])])
-        path = self.folder / f"{when:020d}-{slug}-{hashlib.sha256(content).hexdigest()[:16]}.jsonl"
+        path = self.folder / f"{when:020d}-{slug}-{_sha(content)}.jsonl"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
@@ -254,6 +263,10 @@ class Ledger:
                 )
 
 
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 def _serialise(origin: str, records: Iterable[Record]) -> bytes:
     lines = [to_line(record) for record in records]
     header = json.dumps({"origin": origin, "records": len(lines)}, ensure_ascii=False)
@@ -277,7 +290,7 @@ def _slug_of(name: str) -> str:
 def _parse(name: str, content: bytes) -> Batch:
     match = _NAME.match(name)
     assert match is not None
-    if hashlib.sha256(content).hexdigest()[:16] != match["sha"]:
+    if _sha(content) != match["sha"]:
         raise DataError(
             f"ledger batch {name} is damaged (its content does not match its name); left out"
         )

@@ -208,7 +208,7 @@ class Derivation(Record):
     axis: str = "S"
     series: tuple[str, ...] = ("feature_map", "rule")
     subject: tuple[str | float | int | bool, ...] = ()
-    threshold: float | None = None
+    threshold: float | None = Field(default=None, allow_inf_nan=False)
     until: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")

@@ -153,6 +153,8 @@ def _decides(claim: Claim, points: Sequence[Claim], found: Measured) -> bool:
 def _judge_points(claim: Claim, wanted: Sequence[Claim], found: Measured) -> Verdict:
     points = [p for p in wanted if p.claim_id in found]
     value = derived_value(claim, [_point(claim, p, found[p.claim_id]) for p in points])
+    if math.isnan(value) and claim.comparison != "diverges":
+        return _underived(claim, f"its {len(points)} points leave its value undefined")
     used = [m for p in points for m in found[p.claim_id]]
     holds = _holds(claim, value, claim.tolerance)
     whole = len(points) == len(wanted)

@@ -124,13 +124,13 @@ def _load_reference_runs(workspace: Workspace, path: Path) -> None:
     """
     content = path.read_bytes()
     mark = f"loaded/{path.stem}-{hashlib.sha256(content).hexdigest()[:12]}"
-    if Ledger(workspace.home).newest(mark):
+    ledger, origin = Ledger(workspace.home), f"reference/{path.stem}"
+    batch = ledger.newest(origin)
+    if batch and ledger.newest(mark) > batch and ledger.is_whole(batch):
         return
     runs = [record for record in load_jsonl(path) if isinstance(record, Run)]
-    workspace.append(
-        f"reference/{path.stem}", [run.model_copy(update={"shipped": True}) for run in runs]
-    )
-    workspace.append(mark, ())
+    workspace.append(origin, [run.model_copy(update={"shipped": True}) for run in runs])
+    workspace.append(mark, (), repeat=True)
 
 
 def import_folder(workspace: Workspace, folder: Path) -> int:

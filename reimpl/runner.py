@@ -65,8 +65,12 @@ class Selection:
                 listed = f"it has {', '.join(map(str, known))}" if known else "it has none"
                 raise ConfigError(
                     f"experiment {experiment.name!r} at scale {self.scale!r} has no {what} "
-                    f"{name!r}: {listed}"
+                    f"{name!r}: {listed}{_more(self.scale)}"
                 )
+
+
+def _more(scale: str) -> str:
+    return "" if scale == "paper" else "; --scale paper has all of the paper's"
 
 
 class RerunSummary(BaseModel):

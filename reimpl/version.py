@@ -7,6 +7,7 @@ import hashlib
 import platform
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 VERSION = "0.1.0"
@@ -87,6 +88,7 @@ def environment() -> dict[str, str]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,
+        "numba": metadata.version("numba"),
         "platform": platform.platform(),
         "device": "cpu",
         "threads": str(torch.get_num_threads()),

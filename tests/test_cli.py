@@ -415,3 +415,14 @@ def test_a_training_log_is_no_folder_of_runs(run: Run, home: Path, tmp_path: Pat
     assert outcome.code == 2
     assert "named after its record type" in outcome.err
     assert Ledger(home).names() == before
+
+
+def test_a_damaged_batch_of_shipped_runs_mends_once(run: Run, home: Path) -> None:
+    count = ("query", "SELECT count(*) AS n FROM runs", "--format", "csv", "--home", home)
+    before = run(*count).out
+    path = next((home / "ledger").glob("*reference_capacity_authors*"))
+    path.write_bytes(path.read_bytes() + b" ")
+    assert run(*count).out == before
+    names = Ledger(home).names()
+    assert run(*count).out == before
+    assert Ledger(home).names() == names

@@ -389,3 +389,39 @@ def test_a_logged_course_ends_where_the_claim_says(shipped: list[Record]) -> Non
             assert log.values[-1] == pytest.approx(
                 float(row["reference.last_eval_loss"]), nan_ok=True
             )
+
+
+def test_a_threshold_is_a_number() -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        Derivation.model_validate({"reduce": "knee", "threshold": math.nan})
+
+
+def test_a_rank_before_the_first_value_is_no_rank() -> None:
+    claim = derived(reduce="rank_by_mean", until=1, subject=["elu1", "sum"])
+    courses = [
+        Point(figure_point(20, phi=phi), (phi, "sum"), 20, 0.1, ((100, 0.4),))
+        for phi in ("elu1", "b")
+    ]
+    assert math.isnan(derived_value(claim, courses))
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"reduce": "order"}, "its 2 points leave its value undefined"),
+        (
+            {"reduce": "share_lowest", "threshold": 1e9, "subject": ["elu1", "sum"]},
+            "its 2 points leave its value undefined",
+        ),
+        (
+            {"reduce": "rank", "series": ["rule"], "subject": ["sum"]},
+            "several of its points share a line (by rule) and a place",
+        ),
+    ],
+)
+def test_a_claim_without_a_value_is_not_judged(how: dict[str, object], reason: str) -> None:
+    a, b = figure_point(20, phi="elu1"), figure_point(20, phi="dpfp1")
+    claim = derived(**how)
+    claims = {c.claim_id: c for c in (a, b, claim)}
+    found = judge(claim, measurements([run(a, 0.1), run(b, 0.2)]), claims)
+    assert (found.verdict, found.reason) == ("not run", reason)
