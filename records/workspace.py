@@ -122,8 +122,7 @@ def _load_reference_runs(workspace: Workspace, path: Path) -> None:
 
     Parsing takes longer than most commands, so an empty batch notes the file's hash.
     """
-    content = path.read_bytes()
-    mark = f"loaded/{path.stem}-{hashlib.sha256(content).hexdigest()[:12]}"
+    mark = reference_mark(path)
     ledger, origin = Ledger(workspace.home), f"reference/{path.stem}"
     batch = ledger.newest(origin)
     if batch and ledger.newest(mark) > batch and ledger.is_whole(batch):
@@ -131,6 +130,11 @@ def _load_reference_runs(workspace: Workspace, path: Path) -> None:
     runs = [record for record in load_jsonl(path) if isinstance(record, Run)]
     workspace.append(origin, [run.model_copy(update={"shipped": True}) for run in runs])
     workspace.append(mark, (), repeat=True)
+
+
+def reference_mark(path: Path) -> str:
+    """Return the origin of the empty batch which says that a file of shipped runs was loaded."""
+    return f"loaded/{path.stem}-{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
 
 def import_folder(workspace: Workspace, folder: Path) -> int:

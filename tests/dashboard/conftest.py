@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from records.models import Assertion, Check, Claim, Evidence, Metric, Paper, Record, Run
-from records.workspace import Workspace, open_workspace
+from records.workspace import REFERENCE_RUNS, Workspace, open_workspace, reference_mark
 
 STARTED = datetime(2026, 11, 1, 12, tzinfo=UTC)
 HOSTILE = (
@@ -168,6 +168,9 @@ def unchecked_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = open_workspace(home)
     for batch in (home / "ledger").glob("*-reference_*"):
         batch.unlink()
+    for path in REFERENCE_RUNS.glob("*.jsonl"):  # as if the files that ship were empty
+        workspace.append(f"reference/{path.stem}", ())
+        workspace.append(reference_mark(path), (), repeat=True)
     workspace.query("SELECT 1")
     return home
 

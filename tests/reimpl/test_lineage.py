@@ -91,7 +91,13 @@ def test_a_gate_that_closes_is_far_from_eq_24(measured: dict[str, Metric]) -> No
 
 def test_every_claim_is_reproduced(claims: dict[str, Claim], tmp_path: Path) -> None:
     runs: list[Run] = []
-    rerun(["lineage"], runs_dir=tmp_path, known_run_ids=(), record=runs.append, echo=silent)
+    rerun(
+        ["lineage"],
+        runs_dir=tmp_path,
+        is_known=lambda run_id: False,
+        record=runs.append,
+        echo=silent,
+    )
     verdicts = [judge(claim, measurements(runs)) for claim in claims.values()]
     assert [v.reason for v in verdicts if v.verdict != "reproduced"] == []
 
