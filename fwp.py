@@ -364,12 +364,19 @@ def _disputed(reports: Sequence[PaperReport]) -> list[Status]:
 
 
 def _measured_sql(run_ids: Sequence[str]) -> str:
-    """Return the question for the claims that these runs measure."""
+    """Return the question for the claims that these runs measure, judged by runs of their mode."""
     ids = ", ".join(f"'{run_id}'" for run_id in run_ids) or "NULL"
+    judged = ", ".join(
+        f"CASE WHEN v.claim_id IS NULL THEN s.{name} ELSE v.{name} END AS {name}"
+        for name in ("measured", "spread", "seeds", "verdict", "rule", "margin", "reason")
+    )
     return (
-        "SELECT claim_id, locator, statement, claimed, comparison, measured, spread, seeds, "
-        "verdict, rule, margin, reason FROM side_by_side "
-        f"WHERE claim_id IN (SELECT claim_id FROM metrics WHERE run_id IN ({ids}))"
+        "WITH made AS (SELECT DISTINCT claim_id, json_extract_string(config, 'stream') AS mode "
+        f"FROM metrics JOIN runs USING (run_id) WHERE run_id IN ({ids})) "
+        f"SELECT s.claim_id, s.locator, s.statement, s.claimed, s.comparison, {judged} "
+        "FROM side_by_side s JOIN made USING (claim_id) JOIN claims c USING (claim_id) "
+        "LEFT JOIN mode_verdicts v ON v.claim_id = s.claim_id AND v.mode = made.mode "
+        "ORDER BY c.ordinal, made.mode"
     )
 
 
