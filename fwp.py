@@ -1,8 +1,8 @@
 """The command line: one function a verb, each importing its package only when it is called.
 
 Exit codes: 0 done; 1 verification found something wrong, or a run failed; 2 unusable input; 70 a
-defect of this program; 130 interrupted. Errors that a user can cause are printed as one message
-without a traceback.
+defect of this program; 130 interrupted, 143 by SIGTERM. Errors that a user can cause are printed as
+one message without a traceback.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 QUICK = ("exact", "capacity", "update-rule")
 DEFECT = 70
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("fwp: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return TERMINATED if type(error).__name__ == "Terminated" else INTERRUPTED
     except Exception as error:
         from records.errors import FwpError
         from records.exchange import printable
@@ -195,7 +196,7 @@ def evidence(options: argparse.Namespace) -> int:
 
 
 def import_(options: argparse.Namespace) -> int:
-    """Add a folder of data files, such as another paper."""
+    """Add a folder of data files, such as another paper, or one file of runs."""
     from records.exchange import printable
     from records.workspace import import_folder
 
@@ -591,7 +592,7 @@ def _add_store_verbs(
     verb.set_defaults(command=evidence)
 
     verb = verbs.add_parser("import", parents=[common], help="add a folder of data files")
-    verb.add_argument("folder", type=Path, metavar="FOLDER")
+    verb.add_argument("folder", type=Path, metavar="FOLDER", help="or one data file")
     verb.set_defaults(command=import_)
 
     verb = verbs.add_parser(

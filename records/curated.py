@@ -49,15 +49,16 @@ def shipped_folders() -> list[Path]:
 
 
 def load_folder(folder: Path) -> list[Record]:
-    """Read every data file of a folder.
+    """Read every data file of a folder, or one file.
 
     Raises:
         DataError: the folder is missing or holds no data file, a file cannot be parsed, or a
             record is invalid; the message names the file, the line and the field.
     """
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder of data files")
-    paths = sorted(p for p in folder.rglob("*") if p.suffix in _LOADERS)
+    if not folder.exists():
+        raise DataError(f"{folder} is not there: give a folder of data files, or one of them")
+    files = [folder] if folder.is_file() else folder.rglob("*")
+    paths = sorted(p for p in files if p.suffix in _LOADERS)
     if not paths:
         raise DataError(f"{folder} holds no .toml, .csv or .jsonl file")
     records = [record for path in paths for record in _LOADERS[path.suffix](path)]

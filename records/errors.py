@@ -40,3 +40,22 @@ class ConfigError(FwpError):
 
 class RunError(FwpError):
     """A run could not be carried out or resumed."""
+
+
+class SourceUnavailable(FwpError):
+    """A source cannot be reached, refuses, is too slow, or (offline) was never archived.
+
+    Says nothing about what the source holds.
+    """
+
+
+class UnreadableAnswer(FwpError):
+    """A source answered in a form that cannot be read; says which source and what was expected."""
+
+
+class BibliographyError(FwpError):
+    """A bibliography cannot be read at all; names the file and the place."""
+
+
+class EvidenceError(FwpError):
+    """The evidence archive is damaged or cannot be written."""

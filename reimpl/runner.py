@@ -44,29 +44,28 @@ class Selection:
     sizes: tuple[int, ...] = ()
 
     def points(self, experiment: Experiment) -> list[Point]:
-        """Return the points; ConfigError where a line or size is none of the experiment's."""
-        points = experiment.points(self.scale, self.seeds, self.stream)
-        lines = list(dict.fromkeys(point.line for point in points if point.line))
-        sizes = sorted({point.size for point in points if point.size is not None})
-        self._require("model", self.lines, lines, experiment)
-        self._require("size", self.sizes, sizes, experiment)
+        """Return the points of one experiment; it need not have every line and size."""
         return [
             point
-            for point in points
+            for point in experiment.points(self.scale, self.seeds, self.stream)
             if (not self.lines or point.line in self.lines)
             and (not self.sizes or point.size in self.sizes)
         ]
 
-    def _require(
-        self, what: str, wanted: Sequence[object], known: Sequence[object], experiment: Experiment
-    ) -> None:
-        for name in wanted:
-            if name not in known:
-                listed = f"it has {', '.join(map(str, known))}" if known else "it has none"
-                raise ConfigError(
-                    f"experiment {experiment.name!r} at scale {self.scale!r} has no {what} "
-                    f"{name!r}: {listed}{_more(self.scale)}"
-                )
+    def require_known(self, chosen: Sequence[Experiment]) -> None:
+        """Raise ConfigError where a line or size is of none of these experiments."""
+        points = [p for e in chosen for p in e.points(self.scale, self.seeds, self.stream)]
+        lines = list(dict.fromkeys(point.line for point in points if point.line))
+        sizes = sorted({point.size for point in points if point.size is not None})
+        names = " or ".join(repr(experiment.name) for experiment in chosen)
+        for what, wanted, known in (("model", self.lines, lines), ("size", self.sizes, sizes)):
+            for name in dict.fromkeys(wanted):
+                if name not in known:
+                    listed = f"known: {', '.join(map(str, known))}" if known else "there is none"
+                    raise ConfigError(
+                        f"no {what} {name!r} in {names} at scale {self.scale!r}; "
+                        f"{listed}{_more(self.scale)}"
+                    )
 
 
 def _more(scale: str) -> str:
@@ -116,8 +115,8 @@ def rerun(
     ``runs_dir/<run_id>``; ``record`` gets each run the moment it ends, and ``is_known`` tells of a
     run id whether it was recorded, by this sweep or another. A point that fails is reported and the
     others go on. Ctrl-C and SIGTERM end the workers, keep what is finished and raise
-    KeyboardInterrupt. Raises UnknownExperiment, ConfigError, or RunError where ``runs_dir`` is
-    unusable.
+    KeyboardInterrupt (Terminated for SIGTERM). Raises UnknownExperiment, ConfigError, or RunError
+    where ``runs_dir`` is unusable.
     """
     if jobs is not None and jobs < 1:
         raise ConfigError(f"the number of worker processes must be at least 1, got {jobs}")
@@ -136,10 +135,12 @@ def rerun(
 
 def plan(names: Sequence[str], selection: Selection, runs_dir: Path) -> list[Job]:
     """Return one job for each selected point of the experiments ``names``, without repeats."""
+    chosen = [experiments.get(name) for name in dict.fromkeys(names)]
+    selection.require_known(chosen)
     jobs = [
-        Job(run_id(name, point), name, point, runs_dir / run_id(name, point))
-        for name in dict.fromkeys(names)
-        for point in selection.points(experiments.get(name))
+        Job(run_id(each.name, point), each.name, point, runs_dir / run_id(each.name, point))
+        for each in chosen
+        for point in selection.points(each)
     ]
     return list({job.run_id: job for job in jobs}.values())
 
@@ -169,6 +170,10 @@ def _report_stale(todo: Sequence[Job], runs_dir: Path, echo: Echo) -> None:
             )
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, and is obeyed as Ctrl-C is."""
+
+
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
     """Let SIGTERM end a sweep as Ctrl-C does; only a main thread can."""
@@ -177,7 +182,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
         return
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        raise Terminated
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:

@@ -216,7 +216,10 @@ class Waiting:
                 reason = self._claim(job)
             except OSError as error:
                 self.release(job)
-                reason = f"{job.folder} cannot be used ({error.strerror}); move it away"
+                reason = (
+                    f"{job.folder} cannot be used ({error.strerror}); make it writable, move it "
+                    "away, or choose another --home"
+                )
                 self._passed.append(Message("failed", job, reason))
                 continue
             if reason is None:

@@ -94,7 +94,10 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
         (["rerun", "no-such-experiment"], "no-such-experiment"),
         (["rerun", "exact", "--jobs", "0"], "at least 1"),
         (["rerun", "capacity", "--seeds", "0"], "seeds"),
-        (["rerun", "capacity", "--model", "gpt"], "no model 'gpt': it has softmax-softmax"),
+        (
+            ["rerun", "capacity", "--model", "gpt"],
+            "no model 'gpt' in 'capacity' at scale 'quick'; known: softmax-softmax",
+        ),
         (["rerun", "capacity", "--size", "1"], "no size 1: it has 20, 40"),
         (["rerun", "capacity", "--size", "20000"], "no size 20000: it has 20, 40"),
         (["rerun", "exact", "--model", "dpfp1-sum"], "no model 'dpfp1-sum': it has none"),
@@ -415,6 +418,13 @@ def test_a_training_log_is_no_folder_of_runs(run: Run, home: Path, tmp_path: Pat
     assert outcome.code == 2
     assert "named after its record type" in outcome.err
     assert Ledger(home).names() == before
+
+
+def test_one_file_can_be_imported(run: Run, home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "paper-one.csv"
+    path.write_text("paper_id,title,evidence_id\n2401.00001,A Work,record-note\n")
+    outcome = run("import", path, "--home", home)
+    assert (outcome.code, outcome.out.startswith("1 records added")) == (0, True)
 
 
 def test_a_damaged_batch_of_shipped_runs_mends_once(run: Run, home: Path) -> None:

@@ -13,6 +13,7 @@ import atexit
 import hashlib
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,9 @@ def _cache() -> Path:
 
 
 _CONFIG.CACHE_DIR = str(_cache())
+if _CONFIG.DISABLE_JIT:
+    warnings.warn(
+        "NUMBA_DISABLE_JIT is set: the loops of the retrieval models are interpreted, which takes "
+        "hundreds of times as long",
+        stacklevel=2,
+    )

@@ -22,7 +22,7 @@ from reimpl import experiments, runner, version, workers
 from reimpl.experiments import base
 from reimpl.experiments.exact import ExactPoint
 from reimpl.experiments.retrieval_point import RetrievalPoint
-from reimpl.runner import Executor, RerunSummary, Selection, TimeLeft, rerun, run_id
+from reimpl.runner import Executor, RerunSummary, Selection, TimeLeft, plan, rerun, run_id
 
 ROOT = Path(__file__).parents[2]
 
@@ -250,8 +250,8 @@ if __name__ == "__main__":
                      is_known=lambda run_id: False,
                      record=lambda run: print("RECORDED", flush=True),
                      echo=lambda line: print(line, flush=True))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except KeyboardInterrupt as error:
+        sys.exit(143 if isinstance(error, runner.Terminated) else 130)
 """
 POINTS = """
 from reimpl.experiments.points import RetrievalPoint
@@ -291,7 +291,7 @@ def test_ctrl_c_and_termination_keep_what_is_finished_and_the_checkpoint(
     (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
     out, errors = process.communicate()
     watchdog.cancel()
-    assert (process.returncode, errors) == (130, "")
+    assert (process.returncode, errors) == (128 + sent, "")
     assert "interrupted: 1 of 2 runs are finished and kept" in out
     assert len(list(tmp_path.glob("runs/*/checkpoint.pt"))) == 1
 
@@ -446,21 +446,27 @@ def test_a_figure_can_be_narrowed_to_lines_and_sizes() -> None:
 @pytest.mark.parametrize(
     ("name", "selection", "message"),
     [
-        ("capacity", Selection(lines=("gpt",)), "no model 'gpt': it has softmax-softmax, elu1-sum"),
-        ("capacity", Selection(sizes=(1,)), "no size 1: it has 20, 40"),
-        ("capacity", Selection(sizes=(10_020,)), "no size 10020: it has 20, 40"),
         (
-            "exact",
-            Selection(sizes=(20,)),
-            "experiment 'exact' at scale 'quick' has no size 20: it has none",
+            "capacity",
+            Selection(lines=("gpt",)),
+            "no model 'gpt' in 'capacity' at scale 'quick'; known: softmax-softmax, elu1-sum",
         ),
+        ("capacity", Selection(sizes=(1,)), "no size 1 .*known: 20, 40"),
+        ("capacity", Selection(sizes=(10_020,)), "no size 10020 .*known: 20, 40"),
+        ("exact", Selection(sizes=(20,)), "no size 20 in 'exact' at .*; there is none"),
     ],
 )
 def test_what_a_figure_has_not_is_an_error_that_lists_what_it_has(
     name: str, selection: Selection, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        selection.points(experiments.get(name))
+        plan([name], selection, Path("runs"))
+
+
+def test_a_line_that_one_of_the_experiments_has_leaves_out_the_others() -> None:
+    chosen = Selection(scale="paper", lines=("dpfp1-fwm",), sizes=(20,))
+    jobs = plan(["capacity", "update-rule"], chosen, Path("runs"))
+    assert [(j.experiment, j.point.line) for j in jobs] == [("update-rule", "dpfp1-fwm")]
 
 
 @pytest.mark.parametrize("S", [1, 10_001])
@@ -474,7 +480,7 @@ def test_a_file_in_place_of_a_runs_folder_fails_that_point_only(tmp_path: Path) 
     jobs = [job(small(max_steps=20), tmp_path / "a"), job(small(S=9, max_steps=20), tmp_path / "b")]
     ends = [m for m in workers.run_jobs(jobs, 1, never) if m.ends]
     assert [m.kind for m in ends] == ["failed", "finished"]
-    assert "cannot be used (File exists); move it away" in str(ends[0].content)
+    assert "cannot be used (File exists); make it writable, move it away" in str(ends[0].content)
     assert (tmp_path / "a").read_text().startswith("step,loss")
 
 
