@@ -108,7 +108,7 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
         (["evidence", "show"], "name the evidence"),
         (["verify", "refs.bib"], "cannot verify"),
         (["verify", "10.1145/3292500"], "cannot verify"),
-        (["import", "/nowhere"], "/nowhere is not a folder"),
+        (["import", "/nowhere"], "/nowhere is not there"),
         (["report", "--output", "/nowhere/report.html"], "/nowhere"),
     ],
 )
