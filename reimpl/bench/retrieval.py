@@ -22,6 +22,7 @@ from reimpl.experiments.retrieval_models import FastWeightModel, RetrievalModel
 from reimpl.experiments.retrieval_plain import plain_answers
 from reimpl.experiments.retrieval_point import RetrievalPoint, Setting, training
 from reimpl.experiments.streams import Batch
+from reimpl.feature_maps import FeatureMap
 
 Answers = Callable[[RetrievalModel, Batch], Tensor]
 Echo = Callable[[str], None]
@@ -29,6 +30,8 @@ LIMIT = 1e-10
 """The largest error of loss and gradients in float64, relative to the largest value."""
 STEP_SECONDS = 0.3
 """How long steps are taken for one time."""
+LARGEST_STATES = 8e9
+"""Bytes of all states of a step, S writes of each sequence, beyond which they are not kept."""
 LONG_SECONDS = 5.0
 """A step that takes longer is timed once."""
 
@@ -104,7 +107,8 @@ def _steps_section(rows: list[tuple[Any, ...]], repeats: int) -> Section:
         "A step draws a batch, answers one query a sequence, differentiates, and is Adam's.",
         f"Medians and quartiles of {repeats} rounds (one where a step takes {LONG_SECONDS:g} s);",
         "ratios are within a round. torch: the same without our loops, by the weights of the",
-        "values, as evaluations are. writes: the state, one association after the other, by torch.",
+        "values, as evaluations are. writes: the state, one association after the other, by torch;",
+        f"blank where its states would take more than {LARGEST_STATES / 1e9:g} GB.",
         "wanted: times as fast as the authors' program, which is not here, that was hoped for.",
     )
     columns = ("model", "S", "ms", "torch, ms", "times", "writes, ms", "times", "wanted")
@@ -180,9 +184,9 @@ def check(case: Case) -> float:
 
 def _times(case: Case, repeats: int) -> tuple[Any, ...]:
     """Return our time, and time and ratio of both peers, and what was wanted."""
-    runs = {answers: start(case.point) for answers in (ours, by_chunks, by_writes)}
+    runs = {answers: start(case.point) for answers in (ours, *_peers(case))}
     counts = {answers: _count(partial(step, run, answers)) for answers, run in runs.items()}
-    rounds = 1 if counts[by_writes] == 0 else repeats
+    rounds = 1 if 0 in counts.values() else repeats
     seconds = {
         answers: [
             _seconds(partial(step, run, answers), max(1, counts[answers])) for _ in range(rounds)
@@ -194,9 +198,18 @@ def _times(case: Case, repeats: int) -> tuple[Any, ...]:
     return (
         milliseconds[ours],
         *(milliseconds[by_chunks], times[by_chunks]),
-        *(milliseconds[by_writes], times[by_writes]),
+        *(milliseconds.get(by_writes), times.get(by_writes)),
         case.wanted,
     )
+
+
+def _peers(case: Case) -> tuple[Answers, ...]:
+    """Return the peers that this machine should have the memory for."""
+    point = case.point
+    phi = getattr(start(point).model, "phi", None)
+    d_dot = phi.d_dot(point.d_key) if isinstance(phi, FeatureMap) else 0
+    states = 4.0 * point.batch * point.length * point.S * d_dot
+    return (by_chunks,) if states > LARGEST_STATES else (by_chunks, by_writes)
 
 
 def _count(work: Callable[[], object]) -> int:
@@ -208,16 +221,21 @@ def _count(work: Callable[[], object]) -> int:
 
 def _evaluation_and_memory(case: Case) -> tuple[Any, ...]:
     run = start(case.point)
-    evaluations = []
-    for answers in (by_chunks, by_writes):
+    peers = _peers(case)
+    evaluations: dict[Answers, float] = {}
+    for answers in peers:
         evaluate = partial(_evaluate, run, answers)
         evaluate()
-        evaluations.append(round(1e3 * _seconds(evaluate, 1), 1))
-    peaks = [
-        peak_of(partial(_one_step, case, answers), 8, case.S)
-        for answers in (ours, by_chunks, by_writes)
-    ]
-    return *evaluations, *(None if peak is None else round(peak) for peak in peaks)
+        evaluations[answers] = round(1e3 * _seconds(evaluate, 1), 1)
+    peaks = {each: peak_of(partial(_one_step, case, each), 8, case.S) for each in (ours, *peers)}
+    return (
+        *(evaluations.get(each) for each in (by_chunks, by_writes)),
+        *(_rounded(peaks.get(each)) for each in (ours, by_chunks, by_writes)),
+    )
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
 
 
 def _seconds(work: Callable[[], object], count: int) -> float:
