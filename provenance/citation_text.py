@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -36,17 +37,22 @@ _LONGEST = 300
 """Characters of one value that a table shows."""
 
 
-def render(reports: Sequence[CitationReport], form: str, name: str) -> str:
-    """Return the reports as text.
+@dataclass(frozen=True)
+class Checked:
+    """A bibliography or target, as the user named it, and a report for each of its references."""
 
-    Args:
-        reports: one a reference, in the order of the list.
-        form: one of ``FORMATS``.
-        name: the file or target that was checked, as the user named it.
-    """
-    return {"json": _json, "markdown": _markdown, "sarif": _sarif, "table": _table}[form](
-        reports, name
-    )
+    name: str
+    reports: Sequence[CitationReport]
+
+
+def render(checked: Sequence[Checked], form: str) -> str:
+    """Return what was found of several bibliographies as one text, in one of ``FORMATS``."""
+    if form == "json":
+        return json.dumps({"files": [_document(c) for c in checked]}, ensure_ascii=False, indent=2)
+    if form == "sarif":
+        return _sarif(checked)
+    draw = _markdown if form == "markdown" else _table
+    return "\n\n".join(draw(c.reports, c.name) for c in checked)
 
 
 def amiss(report: CitationReport) -> list[CitationFinding]:
@@ -134,21 +140,23 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)
 
 
-def _json(reports: Sequence[CitationReport], name: str) -> str:
-    count = Counter(report.verdict for report in reports)
-    document = {
-        "file": name,
+def _document(checked: Checked) -> dict[str, Any]:
+    count = Counter(report.verdict for report in checked.reports)
+    return {
+        "file": checked.name,
         "summary": {verdict: count[verdict] for verdict in VERDICTS},
-        "unavailable_sources": silent(reports),
-        "references": [report.model_dump(mode="json") for report in reports],
+        "unavailable_sources": silent(checked.reports),
+        "references": [report.model_dump(mode="json") for report in checked.reports],
     }
-    return json.dumps(document, ensure_ascii=False, indent=2)
 
 
-def _sarif(reports: Sequence[CitationReport], name: str) -> str:
+def _sarif(checked: Sequence[Checked]) -> str:
     """Return SARIF 2.1.0 (OASIS), which code hosts show beside the lines of the bibliography."""
     results = [
-        _sarif_result(report, finding, name) for report in reports for finding in amiss(report)
+        _sarif_result(report, finding, each.name)
+        for each in checked
+        for report in each.reports
+        for finding in amiss(report)
     ]
     rules = [
         {
