@@ -171,7 +171,20 @@ def report(options: argparse.Namespace) -> int:
     from dashboard.report import write_report
 
     workspace = _open(options)
+    if options.pictures is not None:
+        return _write_pictures(workspace, options.pictures)
     print(write_report(workspace, options.output or workspace.home / "report.html"))
+    return 0
+
+
+def _write_pictures(workspace: Workspace, folder: Path) -> int:
+    from dashboard.report_figures import write_pictures
+
+    papers = [row[0] for row in workspace.query("SELECT DISTINCT paper_id FROM claims").rows]
+    for paper_id in sorted(papers):
+        place = folder if len(papers) == 1 else folder / paper_id.replace("/", "-")
+        for path in write_pictures(lambda sql: workspace.query(sql).frame(), paper_id, place):
+            print(path)
     return 0
 
 
@@ -584,6 +597,9 @@ def _add_store_verbs(
 ) -> None:
     verb = verbs.add_parser("report", parents=[common], help="write one self-contained HTML file")
     verb.add_argument("--output", type=Path, metavar="FILE")
+    verb.add_argument(
+        "--pictures", type=Path, metavar="FOLDER", help="write its charts there as PNG instead"
+    )
     verb.set_defaults(command=report)
 
     verb = verbs.add_parser("evidence", parents=[common, tables], help="look at the evidence")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -132,6 +133,19 @@ def shapes(frame: pd.DataFrame) -> alt.Scale:
     )
 
 
+def png(chart: Layers, width: int = 760) -> bytes:
+    """Return a chart as a PNG on white, sharp enough for a dense screen."""
+    import vl_convert
+
+    spec = _sized(chart, width) | {"background": "white"}
+    return bytes(vl_convert.vegalite_to_png(spec, scale=1.5, allowed_base_urls=[]))
+
+
+def _sized(chart: Layers, width: int) -> dict[str, Any]:
+    sized = chart if isinstance(chart, alt.FacetChart) else chart.properties(width=width)
+    return dict(sized.configure_view(stroke=None).to_dict())
+
+
 def svg(chart: Layers, name: str, width: int = 640) -> str:
     """Return a chart as an SVG element without any outside reference.
 
@@ -140,9 +154,7 @@ def svg(chart: Layers, name: str, width: int = 640) -> str:
     """
     import vl_convert
 
-    sized = chart if isinstance(chart, alt.FacetChart) else chart.properties(width=width)
-    spec = sized.configure_view(stroke=None).to_dict()
-    spec |= {
+    spec = _sized(chart, width) | {
         "background": "transparent",
         "padding": {"left": 24, "right": 8, "top": 5, "bottom": 5},
     }

@@ -12,9 +12,12 @@ import pytest
 
 from dashboard import frames, queries
 from dashboard.report import write_report
-from records.errors import WorkspaceError
+from dashboard.report_figures import pictures, write_pictures
+from records.errors import ConfigError, WorkspaceError
 from records.models import Run
 from records.workspace import Workspace
+
+PAPER = "2102.11174"
 
 
 class Page(HTMLParser):
@@ -148,6 +151,22 @@ def test_the_report_draws_each_mode_the_curves_and_the_tables(
     misses = [row for row in page.rows if row[0] == "our seeds" and row[1] == claim["statement"]]
     assert len(misses) == 1
     assert "(update-rule)" not in text  # of which nothing was measured
+
+
+def test_every_picture_of_the_report_can_be_had_as_a_file(
+    filled: Workspace, tmp_path: Path
+) -> None:
+    written = write_pictures(lambda sql: filled.query(sql).frame(), PAPER, tmp_path / "pictures")
+    names = [picture.name for picture in pictures(lambda sql: filled.query(sql).frame(), PAPER)]
+    assert [path.stem for path in written] == names
+    assert len(set(names)) == len(names) > 1
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
+
+
+def test_pictures_into_a_file_are_an_error(filled: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ConfigError, match="cannot write pictures into"):
+        write_pictures(lambda sql: filled.query(sql).frame(), PAPER, tmp_path / "taken")
 
 
 def test_a_shipped_run_is_called_so(fresh: Workspace, run_of: Callable[..., Run]) -> None:
