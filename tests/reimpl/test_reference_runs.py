@@ -36,17 +36,28 @@ def test_the_id_of_a_run_is_that_of_what_made_it(runs: list[Run]) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_holds_one_sweep(path: Path) -> None:
-    found = {(r.experiment, r.config["stream"]) for r in load_jsonl(path) if isinstance(r, Run)}
-    assert [path.stem] == [f"{experiment}-{stream}" for experiment, stream in found]
+    """One of the figures in one mode, or one experiment that has no modes at one scale."""
+    found = {
+        (r.experiment, r.config.get("stream", "laptop"))
+        for r in load_jsonl(path)
+        if isinstance(r, Run)
+    }
+    assert [path.stem] == [f"{experiment}-{sweep}" for experiment, sweep in found]
 
 
-def test_every_run_is_a_point_of_the_paper_s_figures(runs: list[Run]) -> None:
-    """Its configuration is one that ``--scale paper`` would run, so that anyone can rerun it."""
+def test_every_run_is_a_point_that_a_command_runs(runs: list[Run]) -> None:
+    """Its configuration is one that a scale of its experiment has, so that anyone can rerun it."""
+    seeds = max(run.seed for run in runs)
+    wanted = {
+        "capacity": (Selection("paper"), Selection("paper", seeds, "ours")),
+        "update-rule": (Selection("paper"), Selection("paper", seeds, "ours")),
+        "pareto": (Selection("laptop", seeds),),
+    }
     known = {
         digest([name, point.config, point.seed])
         for name in {run.experiment for run in runs}
-        for seeds, stream in ((None, "authors"), (max(run.seed for run in runs), "ours"))
-        for point in Selection("paper", seeds, stream).points(experiments.get(name))
+        for selection in wanted[name]
+        for point in selection.points(experiments.get(name))
     }
     assert {digest([run.experiment, run.config, run.seed]) for run in runs} <= known
 

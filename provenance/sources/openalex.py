@@ -1,0 +1,157 @@
+"""OpenAlex: works by DOI and by title; all pure.
+
+Format: docs.openalex.org/api-entities/works. A work merges what several places say; the primary one
+is often a repository although the work was published, so it never decides the venue. Only a place
+that is a conference or a journal does, and only if the work has one such place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from provenance.match import venue_series
+from provenance.works import Request, Work, WorkKind
+from records.errors import UnreadableAnswer
+
+SOURCE = "OpenAlex"
+PARSER = "openalex/1"
+"""Name and version of the parser; the version goes up when it reads anything differently."""
+
+_API = "https://api.openalex.org/works"
+_FIELDS = (
+    "id,doi,title,publication_year,type,ids,authorships,locations,biblio,is_retracted,"
+    "is_authors_truncated"
+)
+_ARXIV = re.compile(
+    r"arxiv\.org/(?:abs|pdf)/(?P<id>\d{4}\.\d{4,5})|10\.48550/arxiv\.(?P<doi>\d{4}\.\d{4,5})", re.I
+)
+_KINDS: Mapping[str, WorkKind] = {"conference": "proceedings", "journal": "journal"}
+
+
+def doi_request(doi: str) -> Request:
+    """Ask for the work of a DOI, arXiv's (10.48550/arXiv.2102.11174) among them."""
+    return _request(f"{_API}/doi:{quote(doi.lower(), safe='/')}?{urlencode({'select': _FIELDS})}")
+
+
+def title_request(title: str, most: int = 10) -> Request:
+    """Ask for the works whose title has these words."""
+    words = " ".join(re.findall(r"\w+", title))
+    fields = {"filter": f"title.search:{words}", "per-page": most, "select": _FIELDS}
+    return _request(f"{_API}?{urlencode(fields)}")
+
+
+def _request(url: str) -> Request:
+    return Request(source=SOURCE, url=url, accept="application/json")
+
+
+def parse(body: bytes, evidence_id: str) -> list[Work]:
+    """Return the works of an answer: one work, or a list of results.
+
+    Raises:
+        UnreadableAnswer: the body is not OpenAlex's JSON.
+    """
+    try:
+        answer = json.loads(body)
+        items = answer["results"] if "results" in answer else [answer] if answer["id"] else []
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UnreadableAnswer(
+            f"{SOURCE} answers with something that is no work ({type(error).__name__})"
+        ) from error
+    works = [describe(item, evidence_id) for item in _list(items) if isinstance(item, Mapping)]
+    return [work for work in works if work is not None]
+
+
+def describe(item: Mapping[str, Any], evidence_id: str) -> Work | None:
+    """Describe one work, of the API or of the snapshot; None without key or title."""
+    key, title = _line(item.get("id")), _line(item.get("title") or item.get("display_name"))
+    if not key or not title:
+        return None
+    places = [place for place in _list(item.get("locations")) if isinstance(place, Mapping)]
+    venue, kind = _published_in(places)
+    year, biblio = item.get("publication_year"), item.get("biblio")
+    biblio = biblio if venue and isinstance(biblio, Mapping) else {}
+    retracted = item.get("is_retracted")
+    doi = _line(item.get("doi")).lower().removeprefix("https://doi.org/")
+    return Work(
+        source=SOURCE,
+        authority="openalex",
+        work_key=key.rpartition("/")[2],
+        title=title,
+        authors=_authors(item),
+        authors_complete=item.get("is_authors_truncated") is not True,
+        year=year if isinstance(year, int) and 1000 <= year <= 2999 else None,
+        kind=kind,
+        venue=venue,
+        series=venue_series(venue) if venue else None,
+        volume=_line(biblio.get("volume")) or None,
+        number=_line(biblio.get("issue")) or None,
+        pages=_pages(biblio),
+        doi=None if not doi or doi.startswith("10.48550/") else doi,
+        arxiv_id=_arxiv_id(places, doi),
+        url=_owner(places) or key,
+        retracted=retracted if isinstance(retracted, bool) else None,
+        evidence_id=evidence_id,
+    )
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _line(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _authors(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names as they stand on the work.
+
+    The profile's name (``display_name``) is another spelling in a third of all cases, and now and
+    then another person.
+    """
+    names = []
+    for each in _list(item.get("authorships")):
+        if isinstance(each, Mapping):
+            author = each.get("author")
+            profile = author.get("display_name") if isinstance(author, Mapping) else None
+            names.append(_line(each.get("raw_author_name")) or _line(profile))
+    return tuple(name for name in names if name)
+
+
+def _published_in(places: Sequence[Mapping[str, Any]]) -> tuple[str | None, WorkKind | None]:
+    """Return the one conference or journal among the places, or None where there are more."""
+    found: dict[str, WorkKind] = {}
+    for place in places:
+        source = place.get("source")
+        if isinstance(source, Mapping) and source.get("type") in _KINDS:
+            name = _line(source.get("display_name"))
+            if name:
+                found[name] = _KINDS[str(source["type"])]
+    if len(found) == 1:
+        return next(iter(found.items()))
+    return None, None if found or not places or not all(map(_is_arxiv, places)) else "preprint"
+
+
+def _is_arxiv(place: Mapping[str, Any]) -> bool:
+    return bool(_ARXIV.search(_line(place.get("landing_page_url"))))
+
+
+def _arxiv_id(places: Sequence[Mapping[str, Any]], doi: str) -> str | None:
+    text = " ".join([doi, *(_line(place.get("landing_page_url")) for place in places)])
+    ids = {match["id"] or match["doi"] for match in _ARXIV.finditer(text)}
+    return ids.pop() if len(ids) == 1 else None
+
+
+def _owner(places: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the link to the page of who published the proceedings, if one is there."""
+    hosts = ("proceedings.mlr.press", "openreview.net", "proceedings.neurips.cc", "papers.nips.cc")
+    links = [_line(place.get("landing_page_url")) for place in places]
+    return next((link for link in links if any(host in link for host in hosts)), None)
+
+
+def _pages(biblio: Mapping[str, Any]) -> str | None:
+    ends = [_line(biblio.get("first_page")), _line(biblio.get("last_page"))]
+    return "-".join(dict.fromkeys(end for end in ends if end)) or None
