@@ -70,8 +70,8 @@ def all_(options: argparse.Namespace) -> int:
     from records.exchange import table
 
     workspace = _open(options)
-    _say("Verifying the curated records on the evidence that is on record ...")
-    reports = _verify(workspace, ())
+    _say(f"Verifying the curated records; live sources are asked for {options.seconds:g} s at most")
+    reports = _verify(workspace, (), _fetcher(options, workspace), options.seconds)
     _say("Rerunning the quick claims (finished runs are not repeated) ...")
     rerun = _rerun(workspace, _quick(), jobs=options.jobs)
     print(findings_text([c for r in reports for c in r.findings]), end="\n\n")
@@ -96,7 +96,10 @@ def verify(options: argparse.Namespace) -> int:
     targets = sort_targets(options.targets, papers)
     _require_possible(options, targets)
     records = targets.papers or not options.targets
-    reports = _verify(workspace, targets.papers, _fetcher(options, workspace)) if records else []
+    reports = []
+    if records:
+        fetcher = _fetcher(options, workspace)
+        reports = _verify(workspace, targets.papers, fetcher, options.seconds)
     checked = _check_citations(options, workspace, targets)
     _print_verification(reports, checked, options.format)
     if options.fix is not None:
@@ -391,7 +394,7 @@ def _open(options: argparse.Namespace) -> Workspace:
     problems = workspace.problems()
     findings_damaged = any("verif" in problem for problem in problems)
     if findings_damaged or not workspace.is_verified(rules_id()):
-        _verify(workspace, ())
+        _verify(workspace)
     for problem in problems:
         print(printable(f"fwp: note: {problem}"), file=sys.stderr)
     return workspace
@@ -408,10 +411,21 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _verify(workspace: Workspace, targets: Sequence[str]) -> list[PaperReport]:
+def _verify(
+    workspace: Workspace,
+    targets: Sequence[str] = (),
+    fetcher: Fetcher | None = None,
+    seconds: float = 600.0,
+) -> list[PaperReport]:
+    """Verify papers of the store, and say which sources were asked for it."""
+    from provenance.text import asked_text
     from provenance.verify import verify as run_checks
+    from records.exchange import printable
 
-    return run_checks(workspace, targets)
+    found = run_checks(workspace, targets, fetcher, seconds=seconds, echo=_say)
+    if fetcher is not None:
+        _say(printable(asked_text(found.answered, found.silent)))
+    return list(found.reports)
 
 
 def _rerun(workspace: Workspace, names: Sequence[str], **settings: Any) -> RerunSummary:

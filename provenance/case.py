@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
-from provenance.match import Venue, same_title
+from provenance.match import Venue, fold, same_title
 from provenance.names import share_an_author, split_authors
 from provenance.sources.arxiv import parse_versions
 from provenance.sources.pmlr import VolumeHeader, parse_volume_header
@@ -70,9 +71,46 @@ class Store:
         evidence = self.evidence.get(evidence_id)
         return evidence.grade if evidence else "transcribed"
 
+    @cached_property
+    def _by_kind(self) -> dict[str, list[Evidence]]:
+        """The evidence by kind, without what a later or a better reading has superseded."""
+        newest: dict[tuple[str, str], Evidence] = {}
+        for evidence in self.evidence.values():
+            subject = subject_of(evidence)
+            if subject is not None and evidence.grade == "captured":
+                known = newest.get((evidence.kind, subject))
+                if known is None or (known.read_on or date.min) <= (evidence.read_on or date.min):
+                    newest[evidence.kind, subject] = evidence
+        kinds: dict[str, list[Evidence]] = defaultdict(list)
+        for evidence in self.evidence.values():
+            best = newest.get((evidence.kind, subject_of(evidence) or ""))
+            if best is None or best is evidence:
+                kinds[evidence.kind].append(evidence)
+        return kinds
+
     def of_kind(self, kind: str) -> list[Evidence]:
-        """Return the evidence whose facts have this format."""
-        return [e for e in self.evidence.values() if e.kind == kind]
+        """Return the evidence whose facts have this format.
+
+        Where the bytes of a source have been captured, the newest capture stands for all readings
+        of the same thing; the others stay on record.
+        """
+        return self._by_kind.get(kind, [])
+
+
+def subject_of(evidence: Evidence) -> str | None:
+    """Return what a piece of evidence is about, the same for all readings of one thing.
+
+    None for kinds of which captures are not made.
+    """
+    facts = evidence.facts
+    if evidence.kind in ("arxiv-entry", "arxiv-versions", "reference-list"):
+        return str(facts.get("arxiv_id"))
+    if evidence.kind == "pmlr-volume-header":
+        header = parse_volume_header(str(facts.get("header", "")))
+        return header.volume if header else None
+    if evidence.kind == "pmlr-entry":
+        return f"{facts.get('volume')}/{fold(str(facts.get('title')))}"
+    return str(facts.get("venue")) if evidence.kind == "accepted-list" else None
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ RULES = (
     Rule("stated-counts", 1, record_checks.stated_counts),
     Rule("formula-dimensions", 1, record_checks.formula_dimensions),
     Rule("stated-absence", 1, record_checks.stated_absence),
-    Rule("live-arxiv", 1, record_checks.live_arxiv),
+    Rule("live-arxiv", 2, record_checks.live_arxiv),
     Rule("unread-title", 1, record_checks.unread_title),
 )
 _DECLARED = ("declared-status", 1)

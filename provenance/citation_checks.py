@@ -1,9 +1,9 @@
 """A reference held against what sources say of the cited work, field by field; all pure.
 
 Two questions stay apart: does the work exist, and is it described rightly. What no source has is
-"not found", which is a suspicion and no proof, so it is never wrong by itself. Where sources
-differ, a citation that agrees with the proceedings, DBLP, the publisher or arXiv is not called
-wrong.
+"not found", which is a suspicion and no proof, so it is never wrong by itself; a venue that nobody
+confirms or denies leaves the citation unverifiable, though the work is found. Where sources differ,
+a citation that agrees with the proceedings, DBLP, the publisher or arXiv is not called wrong.
 
 Severity: wrong is what the sources contradict; outdated what was right and has been superseded (a
 preprint since published, a former title, a work since retracted); incomplete what is left out;
@@ -16,8 +16,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from provenance.author_lists import AuthorFault, compare_author_lists
-from provenance.identity import Cluster, Identified, identify, posted_year
-from provenance.match import fold, normal_pages, series_mentioned, volume_number
+from provenance.citation_fields import (
+    PUBLISHED,
+    TRUSTED,
+    finding,
+    of_pages,
+    of_venue,
+    of_volume,
+    of_year,
+)
+from provenance.identity import Cluster, Identified, identify
+from provenance.match import fold, same_title, series_mentioned
 from provenance.works import (
     CitationFinding,
     CitationReport,
@@ -32,11 +41,6 @@ VERSION = 1
 """Goes up when the judgement of any reference may change."""
 
 _STRUCTURED = ("bibtex", "csl-json", "bbl")
-_SERIES_OF_VOLUMES = re.compile(r"\bPMLR\b|proceedings of machine learning research", re.IGNORECASE)
-_WORKSHOP = re.compile(r"workshop|\bws\b|symposium on.*@", re.IGNORECASE)
-_REPORT = re.compile(r"technical report|tech\.? rep|manuscript|thesis|blog", re.IGNORECASE)
-_PUBLISHED = ("proceedings", "journal")
-_TRUSTED = ("proceedings", "dblp", "arxiv", "authors")
 _GRAVITY: Mapping[Severity | None, int] = {
     "wrong": 0, "outdated": 1, "incomplete": 2, "style": 3, None: 4
 }  # fmt: skip
@@ -90,28 +94,8 @@ def _verdict(existence: Existence, findings: Sequence[CitationFinding]) -> Citat
     worst = min(faults, key=lambda severity: _GRAVITY[severity], default=None)
     if worst is not None and worst != "style":
         return worst
-    return "correct" if existence == "found" else "unverifiable"
-
-
-def _finding(
-    field: str,
-    severity: Severity | None,
-    reason: str,
-    cited: object = None,
-    source: Work | None = None,
-    found: object = None,
-) -> CitationFinding:
-    """Return a finding; without a severity the field is confirmed."""
-    return CitationFinding(
-        field=field,
-        outcome="contradicted" if severity else "confirmed",
-        severity=severity,
-        cited=None if cited is None else str(cited),
-        found=None if found is None else str(found),
-        source=source.source if source else None,
-        reason=reason,
-        evidence_ids=(source.evidence_id,) if source else (),
-    )
+    open_points = any(f.outcome == "unavailable" for f in findings)
+    return "correct" if existence == "found" and not open_points else "unverifiable"
 
 
 # What a reference shows by itself
@@ -122,14 +106,14 @@ def _without_sources(reference: Reference) -> Iterator[CitationFinding]:
     years = {int(year) for year in own}
     if reference.year and len(years) == 1 and reference.year not in years:
         reason = f"the reference gives {reference.year} and, as the venue's year, {years.pop()}"
-        yield _finding("year", "wrong", reason, reference.year, found=reference.venue)
+        yield finding("year", "wrong", reason, reference.year, found=reference.venue)
     if any("no name" in problem for problem in reference.problems):
         reason = "the author field holds a placeholder"
-        yield _finding("authors", "incomplete", reason, "; ".join(reference.authors))
+        yield finding("authors", "incomplete", reason, "; ".join(reference.authors))
     elif reference.format in _STRUCTURED and reference.title and not reference.authors:
-        yield _finding("authors", "incomplete", "no author is given")
+        yield finding("authors", "incomplete", "no author is given")
     if reference.format in _STRUCTURED and reference.title and reference.year is None:
-        yield _finding("year", "incomplete", "no year is given")
+        yield finding("year", "incomplete", "no year is given")
 
 
 def _of_identifiers(
@@ -139,7 +123,7 @@ def _of_identifiers(
     for field, other in who.strangers:
         work, cited = other.works[0], getattr(reference, field)
         reason = f"{_names(field)} {cited} is that of another work: {work.title}"
-        yield _finding(field, "wrong", reason, cited, work, _identifier(field, who.cited))
+        yield finding(field, "wrong", reason, cited, work, _identifier(field, who.cited))
     told = {field for field, _ in who.strangers}
     if who.cited is None:
         return
@@ -150,12 +134,12 @@ def _of_identifiers(
         known = [w for w in who.cited.works if getattr(w, field)]
         same = next((w for w in known if getattr(w, field).lower() == cited.lower()), None)
         if same is not None:
-            yield _finding(field, None, f"{same.source} has it", cited, same, cited)
+            yield finding(field, None, f"{same.source} has it", cited, same, cited)
         elif known and field == "arxiv_id":
             reason = f"the work's {_names(field)} is {known[0].arxiv_id}"
-            yield _finding(field, "wrong", reason, cited, known[0], known[0].arxiv_id)
+            yield finding(field, "wrong", reason, cited, known[0], known[0].arxiv_id)
         elif field == "doi" and "Crossref" in asked:
-            yield _finding(field, "style", "Crossref does not have this DOI", cited)
+            yield finding(field, "style", "Crossref does not have this DOI", cited)
 
 
 def _names(field: str) -> str:
@@ -197,17 +181,17 @@ def _of_work(reference: Reference, who: Identified) -> Iterator[CitationFinding]
     works = who.cited.works
     yield from _title(reference, who)
     yield from _authors(reference, works)
-    published = [w for w in works if w.kind in _PUBLISHED and (w.venue or w.series)]
-    yield from _venue(reference, works, published)
-    yield from _year(reference, works, published)
+    published = [w for w in works if w.kind in PUBLISHED and (w.venue or w.series)]
+    yield from of_venue(reference, works, published)
+    yield from of_year(reference, works, published)
     if reference.venue is not None:
-        yield from _pages(reference, published)
-        yield from _volume(reference, published)
+        yield from of_pages(reference, published)
+        yield from of_volume(reference, published)
     yield from _basis(reference, works)
     retracted = next((work for work in works if work.retracted), None)
     if retracted is not None:
         reason = f"{retracted.source} marks the work as retracted"
-        yield _finding("retraction", "outdated", reason, None, retracted, "retracted")
+        yield finding("retraction", "outdated", reason, None, retracted, "retracted")
 
 
 def _title(reference: Reference, who: Identified) -> Iterator[CitationFinding]:
@@ -216,7 +200,8 @@ def _title(reference: Reference, who: Identified) -> Iterator[CitationFinding]:
         return
     work, cited = who.cited.works[0], reference.title
     if who.title == "same":
-        yield _finding("title", None, f"{work.source} has it", cited, work, work.title)
+        work = next((w for w in who.cited.works if same_title(w.title, cited)), work)
+        yield finding("title", None, f"{work.source} has it", cited, work, work.title)
         return
     as_published = reference.venue is not None or "proceedings" in (reference.url or "")
     whole: dict[str, tuple[Severity, str]] = {
@@ -231,7 +216,7 @@ def _title(reference: Reference, who: Identified) -> Iterator[CitationFinding]:
         "longer": ("wrong", "the title has no such words at its end"),
     }
     severity, reason = whole.get(who.title, ("wrong", "the work has another title"))
-    yield _finding("title", severity, reason, cited, work, work.title)
+    yield finding("title", severity, reason, cited, work, work.title)
 
 
 def _is_mention(reference: Reference) -> bool:
@@ -248,16 +233,15 @@ def _authors(reference: Reference, works: Sequence[Work]) -> Iterator[CitationFi
     allowed = [
         (work, fault)
         for work, fault in faults
-        if (fault is None or fault.is_style)
-        and (work is lists[0] or work.authority in (*_TRUSTED, "crossref"))
+        if (fault is None or fault.is_style) and (work is lists[0] or work.authority in TRUSTED)
     ]
     work, fault = allowed[0] if allowed else faults[0]
     found = "; ".join(work.authors)
     if fault is None:
-        yield _finding("authors", None, f"{work.source} has them", cited, work, found)
+        yield finding("authors", None, f"{work.source} has them", cited, work, found)
     else:
         severity: Severity = "style" if fault.is_style else "wrong"
-        yield _finding("authors", severity, fault.reason, cited, work, found)
+        yield finding("authors", severity, fault.reason, cited, work, found)
 
 
 def _author_fault(reference: Reference, listed: Sequence[str]) -> AuthorFault | None:
@@ -276,208 +260,6 @@ def _author_fault(reference: Reference, listed: Sequence[str]) -> AuthorFault | 
     return other if other is None or other.is_style else fault
 
 
-def _venue(
-    reference: Reference, works: Sequence[Work], published: Sequence[Work]
-) -> Iterator[CitationFinding]:
-    certain = [w for w in published if w.authority in _TRUSTED or w.dblp_key or w.kind == "journal"]
-    if reference.venue is None:
-        yield from _no_venue(reference, certain)
-        return
-    cited = reference.venue
-    if not published:
-        yield from _venue_unknown(reference, works)
-        return
-    agreeing = next((w for w in published if _same_venue(reference, w)), None)
-    if agreeing is not None:
-        yield _finding("venue", None, f"{agreeing.source} has it", cited, agreeing, agreeing.venue)
-        if agreeing.kind == "proceedings" and _is_in_journal_field(reference):
-            reason = "a conference stands in the journal field of an @article"
-            yield _finding("entry_type", "style", reason, "article", agreeing, "inproceedings")
-        return
-    work = certain[0] if certain else published[0]
-    if _WORKSHOP.search(cited):
-        reason = "a workshop is cited, and only the later publication was found"
-        yield CitationFinding(
-            field="venue", outcome="unavailable", cited=cited, found=_where(work), reason=reason,
-            source=work.source, evidence_ids=(work.evidence_id,),
-        )  # fmt: skip
-    elif not certain:
-        reason = f"{work.source} names another venue, and is not reliable in that"
-        yield CitationFinding(
-            field="venue", outcome="unavailable", cited=cited, found=_where(work), reason=reason,
-            source=work.source, evidence_ids=(work.evidence_id,),
-        )  # fmt: skip
-    elif _REPORT.search(cited):
-        reason = "cited as a report, and published since"
-        yield _finding("venue", "outdated", reason, cited, work, _where(work))
-    else:
-        yield _finding("venue", "wrong", "published elsewhere", cited, work, _where(work))
-
-
-def _is_in_journal_field(reference: Reference) -> bool:
-    named = reference.entry_type == "article" and "journal" in reference.fields
-    return named and not _SERIES_OF_VOLUMES.search(reference.venue or "")
-
-
-def _no_venue(reference: Reference, certain: Sequence[Work]) -> Iterator[CitationFinding]:
-    """Judge a reference without venue: a preprint that has been published, or a gap."""
-    if not certain or reference.title is None:
-        return
-    work = certain[0]
-    if reference.arxiv_id or _cites_preprint(reference):
-        reason = "cited as a preprint, and published since"
-        yield _finding("venue", "outdated", reason, "preprint", work, _where(work))
-    elif not (reference.url or reference.doi or reference.openreview_id):
-        reason = "no venue is given, and the work has been published"
-        yield _finding("venue", "incomplete", reason, None, work, _where(work))
-
-
-def _cites_preprint(reference: Reference) -> bool:
-    place = " ".join(
-        [reference.fields.get("journal", ""), reference.fields.get("howpublished", "")]
-    )
-    return bool(
-        re.search(r"arxiv|preprint|corr\b", f"{place} {reference.url or ''}", re.IGNORECASE)
-    )
-
-
-def _venue_unknown(reference: Reference, works: Sequence[Work]) -> Iterator[CitationFinding]:
-    work = works[0]
-    reason = f"{work.source} has the work and says of no publication"
-    yield CitationFinding(
-        field="venue", outcome="unavailable", cited=reference.venue, reason=reason,
-        source=work.source, evidence_ids=(work.evidence_id,),
-    )  # fmt: skip
-
-
-def _where(work: Work) -> str:
-    return f"{work.venue or work.series} {work.year or ''}".strip()
-
-
-def _same_venue(reference: Reference, work: Work) -> bool:
-    """Tell whether the cited venue can be that of a work, in the words of either."""
-    cited = reference.venue or ""
-    if _WORKSHOP.search(cited) and work.kind != "workshop":
-        return False
-    if _SERIES_OF_VOLUMES.search(cited):
-        volume, own = volume_number(reference.volume or ""), volume_number(work.volume or "")
-        return volume is None or own is None or volume == own
-    named = series_mentioned(cited)
-    if work.series:
-        return work.series in named if named else _alike(cited, work.venue or work.series)
-    return _alike(cited, work.venue or "")
-
-
-def _alike(one: str, other: str) -> bool:
-    """Tell whether two names of a journal or conference can be of one, words being shortened."""
-    ours, theirs = _words(one), _words(other)
-    if not ours or not theirs:
-        return False
-    acronym = "".join(word[0] for word in theirs)
-    if len(ours) == 1 and len(theirs) > 2 and ours[0] == acronym:
-        return True
-    short, long = sorted((ours, theirs), key=len)
-    rest = iter(long)
-    return all(any(_stands_for(word, whole) for whole in rest) for word in short)
-
-
-def _words(name: str) -> list[str]:
-    bare = re.sub(r"\([^()]*\)|\b(?:19|20)\d\d\b|\b\d+(?:st|nd|rd|th)\b", " ", name)
-    small = {"of", "the", "on", "in", "and", "for", "proceedings", "proc", "annual", "a"}
-    return [word for word in fold(bare).split() if word not in small and not word.isdigit()]
-
-
-def _stands_for(word: str, whole: str) -> bool:
-    return whole.startswith(word) or word.startswith(whole)
-
-
-def _year(
-    reference: Reference, works: Sequence[Work], published: Sequence[Work]
-) -> Iterator[CitationFinding]:
-    """Hold the year against that of what is cited: the publication, or any time of the preprint."""
-    if reference.year is None:
-        return
-    final = {w.year: w for w in reversed(published) if w.year and w.authority != "semantic_scholar"}
-    preprints = [w for w in works if w.kind == "preprint" and w.year]
-    first = [w.year for w in preprints if w.year]
-    if (posted := posted_year(next((w.arxiv_id for w in works if w.arxiv_id), None))) is not None:
-        first.append(posted)
-    if reference.year in final:
-        work = final[reference.year]
-        yield _finding("year", None, f"{work.source} has it", reference.year, work, work.year)
-    elif reference.venue is not None and final and _names_published(reference, published):
-        work = final[max(final)] if len(final) == 1 else next(iter(reversed(final.values())))
-        hint = "; that is the preprint's year" if reference.year in first else ""
-        reason = f"{_where(work)}{hint}"
-        yield _finding("year", "wrong", reason, reference.year, work, work.year)
-    elif first or final:
-        yield from _preprint_year(reference, works, sorted({*first, *final}))
-
-
-def _names_published(reference: Reference, published: Sequence[Work]) -> bool:
-    return any(_same_venue(reference, work) for work in published)
-
-
-def _preprint_year(
-    reference: Reference, works: Sequence[Work], known: Sequence[int]
-) -> Iterator[CitationFinding]:
-    """Judge a year that need not be that of the publication.
-
-    From the first posting to the publication any year can be meant, and up to the present version
-    of the preprint where it is cited as one; for a preprint whose present version is not known, a
-    later year is left open.
-    """
-    assert reference.year is not None
-    work = works[0]
-    ends = [w.last_year for w in works if w.last_year]
-    published = any(w.kind in _PUBLISHED for w in works)
-    last = max([*known, *(ends if reference.arxiv_id or not published else ())])
-    if known[0] <= reference.year <= last:
-        yield _finding("year", None, f"{work.source} has it", reference.year, work)
-    elif reference.year < known[0] or published or ends:
-        found = f"{known[0]}-{last}" if last > known[0] else known[0]
-        reason = f"the work is of {found}"
-        yield _finding("year", "wrong", reason, reference.year, work, known[-1])
-
-
-def _pages(reference: Reference, published: Sequence[Work]) -> Iterator[CitationFinding]:
-    cited = normal_pages(reference.pages or "")
-    known = [(w, normal_pages(w.pages or "")) for w in published if w.pages]
-    if cited is None or not known or not _names_published(reference, published):
-        return
-    for work, pages in known:
-        if pages == cited or (pages or "").split("-")[0] == cited:
-            yield _finding(
-                "pages", None, f"{work.source} has them", reference.pages, work, work.pages
-            )
-            return
-    reliable = [
-        w for w, p in known if p and "-" in p and w.authority in ("proceedings", "dblp", "crossref")
-    ]
-    if reliable and "-" in cited:
-        work = reliable[0]
-        reason = f"{work.source} has other pages"
-        yield _finding("pages", "wrong", reason, reference.pages, work, work.pages)
-
-
-def _volume(reference: Reference, published: Sequence[Work]) -> Iterator[CitationFinding]:
-    cited = re.sub(r"\D", "", reference.volume or "")
-    known = [(w, re.sub(r"\D", "", w.volume or "")) for w in published if w.volume]
-    if not cited or not known or not _names_published(reference, published):
-        return
-    for work, volume in known:
-        if volume == cited:
-            yield _finding(
-                "volume", None, f"{work.source} has it", reference.volume, work, work.volume
-            )
-            return
-    reliable = [w for w, v in known if v and w.authority in ("proceedings", "dblp", "crossref")]
-    if reliable:
-        work = reliable[0]
-        reason = f"{work.source} has another volume"
-        yield _finding("volume", "wrong", reason, reference.volume, work, work.volume)
-
-
 def _basis(reference: Reference, works: Sequence[Work]) -> Iterator[CitationFinding]:
     """Hold "per the arXiv comment field" against that field."""
     if reference.basis is None:
@@ -493,12 +275,12 @@ def _basis(reference: Reference, works: Sequence[Work]) -> Iterator[CitationFind
     value = getattr(entry, name)
     if value is None:
         reason = f"the arXiv entry has no {name} field"
-        yield _finding("basis", "wrong", reason, reference.basis, entry, f"no {name} field")
+        yield finding("basis", "wrong", reason, reference.basis, entry, f"no {name} field")
     elif set(series_mentioned(reference.venue or "")) - set(series_mentioned(value)):
         reason = f"the arXiv entry's {name} does not say so"
-        yield _finding("basis", "wrong", reason, reference.basis, entry, value)
+        yield finding("basis", "wrong", reason, reference.basis, entry, value)
     else:
-        yield _finding("basis", None, "the field says so", reference.basis, entry, value)
+        yield finding("basis", None, "the field says so", reference.basis, entry, value)
 
 
 # Lists
@@ -532,8 +314,8 @@ def _work_names(report: CitationReport) -> set[str]:
 
 def _repeated(report: CitationReport, earlier: Reference) -> CitationReport:
     reason = f"the same work is cited as {earlier.key} (line {earlier.line})"
-    finding = _finding("duplicate", "wrong", reason, report.reference.key, found=earlier.key)
-    findings = (*report.findings, finding)
+    repeated = finding("duplicate", "wrong", reason, report.reference.key, found=earlier.key)
+    findings = (*report.findings, repeated)
     return report.model_copy(
         update={"findings": findings, "verdict": _verdict(report.existence, findings)}
     )

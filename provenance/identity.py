@@ -51,13 +51,17 @@ class Cluster:
 
     @property
     def titles(self) -> list[str]:
-        """The titles that it has, by authority."""
-        return list(dict.fromkeys(work.title for work in self.works))
+        """The titles that it has, by authority.
+
+        Records of the preprint other than arXiv's own keep the title of the day they were made.
+        """
+        own = [w for w in self.works if w.kind != "preprint" or w.authority == "arxiv"]
+        return list(dict.fromkeys(work.title for work in own or self.works))
 
     @property
     def former_titles(self) -> list[str]:
         """Titles that it had before and has no more."""
-        had = [title for work in self.works for title in work.former_titles]
+        had = [title for work in self.works for title in (*work.former_titles, work.title)]
         return [t for t in had if not any(same_title(t, now) for now in self.titles)]
 
     @property
@@ -304,7 +308,9 @@ def title_relation(cited: str, found: Cluster) -> Title:
     """Return how a cited title stands to the titles of a work."""
     if any(same_title(cited, title) for title in found.titles):
         return "same"
-    if any(same_title(cited, title) for title in found.former_titles):
+    ours = fold(cited).split()
+    slip = any(_slips(ours, fold(title).split()) for title in found.titles)
+    if not slip and any(same_title(cited, title) for title in found.former_titles):
         return "former"
     relations = [_relation(cited, title) for title in (*found.titles, *found.former_titles)]
     order: tuple[Title, ...] = ("typo", "short", "longer", "other subtitle", "mention", "similar")

@@ -117,7 +117,7 @@ def _descriptions(facts: dict[str, Any]) -> Iterator[Work]:
             work_key=f"{facts['arxiv_id']}v9",
             former_titles=tuple(facts.get("former_titles", ())),
             year=facts["posted"],
-            last_year=facts["year"],
+            last_year=facts.get("last_posted", facts["year"]),
             kind="preprint",
             arxiv_id=facts["arxiv_id"],
             evidence_id=evidence,

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from provenance.works import Fetcher, Reference, Request, Work
+from provenance.works import Answer, Fetcher, Reference, Request, Work
 from records.errors import SourceUnavailable, UnreadableAnswer
 
 Parse = Callable[[bytes, str], list[Work]]
@@ -136,30 +136,52 @@ def _note(dossier: Dossier, question: Question, reply: Reply) -> None:
     dossier.add(work for work in reply.works if question.keep(work))
 
 
-def _ask_all(questions: Sequence[Question], fetcher: Fetcher, until: float) -> Mapping[str, Reply]:
-    hosts: dict[str, list[Question]] = defaultdict(list)
-    for question in questions:
-        hosts[urlsplit(question.url).netloc].append(question)
-    with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
-        parts = pool.map(lambda each: dict(_ask_host(each, fetcher, until)), hosts.values())
-        return {url: reply for part in parts for url, reply in part.items()}
+def _ask_all(questions: Sequence[Question], fetcher: Fetcher, until: float) -> dict[str, Reply]:
+    answers = fetch_all([question.request for question in questions], fetcher, until)
+    return {question.url: _read(question, answers[question.url]) for question in questions}
 
 
-def _ask_host(
-    questions: Sequence[Question], fetcher: Fetcher, until: float
-) -> Iterator[tuple[str, Reply]]:
-    for question in questions:
-        if time.monotonic() > until:
-            yield question.url, Reply(reason="not asked: the time for asking was over")
-        else:
-            yield question.url, _ask(question, fetcher)
-
-
-def _ask(question: Question, fetcher: Fetcher) -> Reply:
+def _read(question: Question, answer: Answer | str) -> Reply:
+    if isinstance(answer, str):
+        return Reply(reason=answer)
+    if answer.capture.status == 404:
+        return Reply()
     try:
-        answer = fetcher.fetch(question.request)
-        if answer.capture.status == 404:
-            return Reply()
         return Reply(tuple(question.parse(answer.body, answer.capture.evidence_id)))
-    except (SourceUnavailable, UnreadableAnswer) as error:
+    except UnreadableAnswer as error:
         return Reply(reason=str(error))
+
+
+def fetch_all(
+    requests: Sequence[Request], fetcher: Fetcher, until: float
+) -> dict[str, Answer | str]:
+    """Ask for several things, each host by a thread of its own, all hosts at once.
+
+    Args:
+        requests: what to ask.
+        fetcher: who answers.
+        until: when, by ``time.monotonic``, nothing more is asked.
+
+    Returns:
+        By URL the answer, or the reason why there is none.
+    """
+    hosts: dict[str, list[Request]] = defaultdict(list)
+    for request in requests:
+        hosts[urlsplit(request.url).netloc].append(request)
+
+    def ask_host(part: Sequence[Request]) -> dict[str, Answer | str]:
+        return {request.url: _fetched(request, fetcher, until) for request in part}
+
+    with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as pool:
+        return {
+            url: found for part in pool.map(ask_host, hosts.values()) for url, found in part.items()
+        }
+
+
+def _fetched(request: Request, fetcher: Fetcher, until: float) -> Answer | str:
+    if time.monotonic() > until:
+        return "not asked: the time for asking was over"
+    try:
+        return fetcher.fetch(request)
+    except (SourceUnavailable, UnreadableAnswer) as error:
+        return str(error)

@@ -194,7 +194,7 @@ def _slip(draft: Draft, rng: random.Random) -> str | None:
 
 
 def _main_title(draft: Draft, _: random.Random) -> str | None:
-    main, colon, _ = draft.title.partition(": ")
+    main, colon, _tail = draft.title.partition(": ")
     return main if colon and len(main.split()) >= 3 else None
 
 

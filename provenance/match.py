@@ -192,6 +192,11 @@ def series_mentioned(text: str) -> list[str]:
     return list(dict.fromkeys(key for position, key in sorted(found) if position >= 0))
 
 
+def series_names(series: str) -> list[str]:
+    """Return the names under which sources write a series, folded; none for an unknown one."""
+    return [name for name, key in _series_by_name().items() if key == series]
+
+
 def ordinals(text: str) -> list[int]:
     """Return the ordinal numbers of a text: "the 35th volume" gives [35]."""
     return [int(number) for number in re.findall(r"\b(\d+)(?:st|nd|rd|th)\b", text)]

@@ -16,6 +16,9 @@ Comparison = Literal["same", "different", "unclear"]
 
 _SUFFIXES = {"jr", "sr", "ii", "iii", "iv"}
 _TRUNCATED = re.compile(r"[\s,;&.…]*\b(?:et al\.?|and others|others)\s*$", re.I)
+_INITIALS_LAST = re.compile(
+    r"^([^\W\d_a-z][\w’'-]+(?:\s[^\W\d_a-z][\w’'-]+)*)\s([^\W\d_a-z]{1,3})$"
+)
 _INITIALS = re.compile(r"(?:[^\W\d_]\.?[\s-]*){1,3}")
 
 
@@ -94,6 +97,13 @@ def _compare_lists(names: Sequence[str], listed: Sequence[str], truncated: bool)
 
 def compare_names(one: str, other: str) -> Comparison:
     """Compare two names; accents, case, order of parts and left-out given names do not count."""
+    found = _compare_parts(one, other)
+    if found == "different" and (_INITIALS_LAST.match(one) or _INITIALS_LAST.match(other)):
+        return _compare_parts(*(_INITIALS_LAST.sub(r"\1, \2", name) for name in (one, other)))
+    return found
+
+
+def _compare_parts(one: str, other: str) -> Comparison:
     given, family = _parts(one)
     other_given, other_family = _parts(other)
     if family != other_family:

@@ -206,9 +206,17 @@ def _by_title(dossier: Dossier, found: Sequence[Work]) -> Iterator[Question]:
 
 
 def _titles(reference: Reference, works: Sequence[Work]) -> list[str]:
-    """Return the titles to look for: the one cited, and the present one of what the id names."""
+    """Return the titles to look for: the one cited, and the present one of what the id names.
+
+    The latter only where the authors can be the same; else the identifier is another work's.
+    """
     cited = arxiv_identifier(reference)
-    named = [w.title for w in works if cited and w.arxiv_id == cited and w.source == arxiv.SOURCE]
+    named = [
+        work.title
+        for work in works
+        if cited and work.arxiv_id == cited and work.source == arxiv.SOURCE
+        if _may_share(reference.authors, work.authors)
+    ]
     titles = [title for title in (reference.title, *named) if title]
     return list({fold(title): title for title in reversed(titles)}.values())[::-1]
 

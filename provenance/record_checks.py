@@ -8,7 +8,7 @@ from datetime import date
 
 from provenance.case import Case, Finding
 from provenance.formula import DimensionError, FormulaError, shape_of
-from provenance.match import Month, arxiv_month, parse_day, same_title
+from provenance.match import Month, arxiv_month, fold, parse_day, same_title
 from provenance.sources.arxiv import parse_versions
 from provenance.sources.reference_list import cites
 from records.models import Citation, Evidence
@@ -285,13 +285,30 @@ def stated_absence(case: Case) -> Iterator[Finding]:
 
 
 def live_arxiv(case: Case) -> Iterator[Finding]:
-    """What only arXiv itself can settle, and nobody has asked it."""
+    """What is said of an optional field of the arXiv entry, against arXiv's own answer."""
+    entries = [e for e in case.about("arxiv-entry") if e.grade == "captured"]
     for field in ("arxiv comment", "arxiv journal_ref"):
         for value in case.values(field):
+            if entries:
+                yield _entry_field(field, value, entries[-1])
+                continue
             sources = case.sources_of(field, value)
             names = ", ".join(case.store.evidence[i].source for i in sources)
             reason = f"arXiv itself has not been asked; this rests on a reading ({names})"
             yield Finding(field, value, "unavailable", reason, sources)
+
+
+def _entry_field(field: str, value: str, entry: Evidence) -> Finding:
+    name = field.removeprefix("arxiv ")
+    there = entry.facts.get(name)
+    if name in entry.facts.get("absent_fields", []):
+        found, same = "absent", value == "absent"
+    else:
+        found, same = f"{there!r}", value != "absent" and fold(value) == fold(str(there))
+    reason = f"arXiv's entry has {'no ' + name if found == 'absent' else f'the {name} {found}'}"
+    if same:
+        return Finding(field, value, "confirmed", reason, [entry.evidence_id], found=found)
+    return Finding(field, value, "contradicted", reason, [entry.evidence_id], "wrong", found)
 
 
 def unread_title(case: Case) -> Iterator[Finding]:

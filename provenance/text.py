@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from records.exchange import printable
@@ -59,6 +59,17 @@ def _status_text(status: Status, width: int) -> str:
     grade = f"  [{status.grade}]" if status.grade else ""
     head = f"  {_MARKS[status.status]} {status.status:<10}  {_line(status.value)}{grade}"
     return f"{head}\n{_indented(status.reason, width, 16)}"
+
+
+def asked_text(answered: Sequence[str], silent: Mapping[str, str]) -> str:
+    """Return which sources were asked, which could not be, and on what the findings rest then."""
+    lines = []
+    if answered:
+        lines.append(f"Answered, now or in the archive: {', '.join(answered)}.")
+    if silent:
+        lines.append("Could not be asked, so what is on record stands:")
+        lines += [f"  {source}: {_line(reason)}" for source, reason in silent.items()]
+    return "\n".join(lines or ["No source needed to be asked."])
 
 
 def findings_text(findings: Sequence[Check], width: int = 100) -> str:

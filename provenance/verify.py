@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from provenance.case import Store
 from provenance.checks import check_paper, rules_id
+from provenance.live import Asked, ask
+from provenance.lookup import Echo
+from provenance.works import Fetcher
 from records.errors import UnknownPaper
 from records.models import Check, Status
 from records.status import derive_statuses
@@ -36,26 +39,49 @@ class PaperReport:
         return [c for c in self.checks if c.outcome == "unavailable"]
 
 
-def verify(workspace: Workspace, targets: Sequence[str] = ()) -> list[PaperReport]:
-    """Apply every rule to the papers of a workspace and append the findings to its ledger.
+@dataclass(frozen=True)
+class Verification:
+    """The reports on papers; which sources answered meanwhile, and which did not, and why."""
 
-    Rests on evidence that is on record; no source is asked.
+    reports: tuple[PaperReport, ...]
+    answered: tuple[str, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+def verify(
+    workspace: Workspace,
+    targets: Sequence[str] = (),
+    fetcher: Fetcher | None = None,
+    *,
+    seconds: float = 600.0,
+    echo: Echo = lambda _: None,
+) -> Verification:
+    """Apply every rule to the papers of a workspace and append the findings to its ledger.
 
     Args:
         workspace: where the records are.
         targets: paper ids; none means all papers of the store.
+        fetcher: who is asked for the papers' sources first; None to rest on what is on record.
+        seconds: how long asking may take, at most.
+        echo: told what is asked.
 
     Raises:
         UnknownPaper: a target that the store does not hold; nothing is written then.
     """
     store = Store.of(workspace.records())
-    papers = [_known(target, store) for target in targets] or list(store.papers)
-    reports = [_report(paper_id, store) for paper_id in dict.fromkeys(papers)]
+    papers = list(dict.fromkeys(_known(target, store) for target in targets)) or list(store.papers)
+    asked = Asked()
+    if fetcher is not None:
+        asked = ask(store, fetcher, papers=papers, seconds=seconds, echo=echo)
+        if asked.records:
+            workspace.append("live", asked.records)
+            store = Store.of(workspace.records())
+    reports = [_report(paper_id, store) for paper_id in papers]
     for report in reports:
         workspace.append(f"verify/{report.paper_id}", report.checks)
     if not targets:
         workspace.mark_verified(rules_id())
-    return reports
+    return Verification(tuple(reports), tuple(asked.answered), asked.silent)
 
 
 def _report(paper_id: str, store: Store) -> PaperReport:
@@ -74,11 +100,6 @@ def _known(target: str, store: Store) -> str:
     for paper_id in (wanted, re.sub(r"v\d+$", "", wanted)):
         if paper_id in store.papers:
             return paper_id
-    if re.search(r"\.(bib|json|md|txt)$", target) or re.match(r"(https://doi\.org/)?10\.", target):
-        raise UnknownPaper(
-            f"{target!r} is a bibliography or a DOI, which this version cannot verify; "
-            "give the id of a paper in the store"
-        )
     raise UnknownPaper(
         f"no paper {target!r} is in the store, which holds {len(store.papers)}. "
         'List them with: fwp query "SELECT paper_id, title FROM papers"; '

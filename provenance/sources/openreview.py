@@ -77,10 +77,10 @@ def _request(url: str) -> Request:
 
 @dataclass(frozen=True)
 class NotesPage:
-    """One page of notes, and of how many in all; None where the API does not count them."""
+    """One page of an answer: the papers on it, and how many notes it has, papers or not."""
 
     works: tuple[Work, ...]
-    count: int | None
+    notes: int
 
 
 def parse(body: bytes, evidence_id: str) -> list[Work]:
@@ -93,7 +93,7 @@ def parse(body: bytes, evidence_id: str) -> list[Work]:
 
 
 def parse_page(body: bytes, evidence_id: str) -> NotesPage:
-    """Return the papers of one page, accepted or not, and how many notes there are in all.
+    """Return the papers of one page, accepted or not.
 
     Raises:
         UnreadableAnswer: as ``parse``.
@@ -107,10 +107,7 @@ def parse_page(body: bytes, evidence_id: str) -> NotesPage:
         name = answer.get("name") if isinstance(answer, Mapping) else None
         raise UnreadableAnswer(f"{SOURCE} answers without notes" + (f": {name}" if name else ""))
     works = [_work(n, evidence_id) for n in notes if isinstance(n, Mapping)]
-    count = answer.get("count")
-    return NotesPage(
-        tuple(work for work in works if work is not None), count if isinstance(count, int) else None
-    )
+    return NotesPage(tuple(work for work in works if work is not None), len(notes))
 
 
 def _work(note: Mapping[str, Any], evidence_id: str) -> Work | None:

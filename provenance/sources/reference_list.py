@@ -14,6 +14,9 @@ from provenance.works import Request
 from records.errors import UnreadableAnswer
 
 SOURCE = "arXiv HTML"
+PARSER = "reference-list/1"
+"""Name and version of the parser; the version goes up when it reads anything differently."""
+
 LAST_WITHOUT_HTML = 2312
 """arXiv makes HTML of papers submitted from December 2023 on; ar5iv has the older ones."""
 

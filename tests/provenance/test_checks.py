@@ -484,7 +484,7 @@ EDITION = source("n", "conference-edition", conference="AISTATS", year=2021, edi
         ("an ICLR volume", "contradicted"),
         ("AISTATS 2020", "contradicted"),
         ("the 24th AISTATS, held on the 13th of April 2021, not ICLR", "confirmed"),
-        ("the proceedings of NAACL", "unavailable"),
+        ("the proceedings of SIGGRAPH", "unavailable"),
     ],
 )
 def test_a_statement_about_a_volume_is_held_against_the_volume(

@@ -143,6 +143,7 @@ def test_a_right_citation_is_correct_and_names_its_evidence() -> None:
         {"authors": ("Imanol Schlag", "Kazuki Irie", "Juergen Schmidhuber")},
         {"authors": ("Irie Kazuki", "Schlag Imanol")[::-1], "truncated": True},
         {"authors": ("Imanol Schlag",), "truncated": True},
+        {"authors": ("Schlag I", "Irie K", "Schmidhuber J")},
         {"venue": "Proc. Int. Conf. on Machine Learning (ICML)"},
         {"venue": "Proceedings of the 38th International Conference on Machine Learning"},
         {"venue": "ICML 2021"},
@@ -172,6 +173,17 @@ def test_a_former_title_of_the_preprint_is_outdated() -> None:
     report = judged(reference)
     assert report.verdict == "outdated"
     assert faults(report) == {"title": "outdated", "venue": "outdated"}
+
+
+def test_a_copy_of_the_preprints_record_with_the_old_title_does_not_make_that_title_right() -> None:
+    # DBLP's CoRR records keep the title of the first version
+    copy = preprint(
+        source="DBLP", authority="dblp", work_key="journals/corr/abs-2102-11174",
+        title=OLD_TITLE, former_titles=(),
+    )  # fmt: skip
+    report = judged(cite(title=OLD_TITLE), work(), preprint(former_titles=()), copy)
+    assert faults(report) == {"title": "wrong"}
+    assert finding(report, "title").found == TITLE
 
 
 @pytest.mark.parametrize(
@@ -292,6 +304,18 @@ def test_the_preprints_year_with_the_venue_is_wrong() -> None:
     assert "preprint's year" in finding(report, "year").reason
 
 
+def test_a_catalogue_does_not_outweigh_dblp_in_year_and_venue() -> None:
+    catalogue = performer(
+        source="OpenAlex", authority="openalex", work_key="W1", year=2020, venue="ICML",
+        series="icml",
+    )  # fmt: skip
+    base = {"title": PERFORMER, "authors": PERFORMER_AUTHORS}
+    year = judged(cite(**base, venue="ICLR", year=2020), performer(), catalogue)
+    assert faults(year) == {"year": "wrong"}
+    venue = judged(cite(**base, venue="ICML", year=2021), performer(), catalogue)
+    assert faults(venue) == {"venue": "wrong"}
+
+
 def test_the_preprints_year_is_fine_for_the_preprint() -> None:
     reference = cite(
         title=PERFORMER, authors=PERFORMER_AUTHORS, venue=None, year=2020, arxiv_id="2009.14794"
@@ -324,7 +348,46 @@ def test_another_conference_is_wrong() -> None:
 def test_a_workshop_is_not_upgraded_to_the_conference() -> None:
     report = judged(cite(venue="ICML Workshop on Fast Weights"))
     assert finding(report, "venue").outcome == "unavailable"
-    assert report.verdict == "correct"
+    assert (report.existence, report.verdict) == ("found", "unverifiable")
+
+
+def test_a_workshop_paper_cited_at_the_conference_is_wrong() -> None:
+    at_workshop = work(
+        source="OpenReview", authority="proceedings", kind="workshop", venue="ICML 2021 Workshop",
+        volume=None, pages=None, url=None,
+    )  # fmt: skip
+    assert faults(judged(cite(), at_workshop, preprint())) == {"venue": "wrong"}
+    right = judged(cite(venue="Workshop on Fast Weights, ICML"), at_workshop, preprint())
+    assert right.verdict == "correct"
+
+
+def test_a_venue_of_a_work_that_is_known_as_a_preprint_only_is_unverifiable() -> None:
+    report = judged(cite(), preprint())
+    assert (report.existence, report.verdict) == ("found", "unverifiable")
+
+
+@pytest.mark.parametrize(
+    ("cited", "listed", "series", "outcome"),
+    [
+        ("WMT", "Conference on Machine Translation", None, "unavailable"),
+        ("Conference on Language Modeling", "COLM", None, "unavailable"),
+        (
+            "Trans. Mach. Learn. Res.",
+            "Transactions on Machine Learning Research",
+            None,
+            "confirmed",
+        ),
+        ("Int. Conf. Mach. Learn.", "ICML", "icml", "confirmed"),
+        ("J. Mach. Learn. Res.", "JMLR", None, "confirmed"),
+        ("WMT", "ICML", "icml", "contradicted"),
+        ("ICML", "COLM", None, "contradicted"),
+    ],
+)
+def test_short_names_of_venues_are_understood_or_left_open(
+    cited: str, listed: str, series: str | None, outcome: str
+) -> None:
+    found = work(venue=listed, series=series, volume=None)
+    assert finding(judged(cite(venue=cited), found), "venue").outcome == outcome
 
 
 def test_a_conference_in_the_journal_field_is_style() -> None:

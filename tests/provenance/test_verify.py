@@ -14,7 +14,7 @@ from records.workspace import Workspace
 
 @pytest.fixture
 def report(workspace: Workspace) -> PaperReport:
-    (found,) = verify(workspace, ["2102.11174"])
+    (found,) = verify(workspace, ["2102.11174"]).reports
     return found
 
 
@@ -86,12 +86,14 @@ def test_the_throughput_finding_quotes_the_papers_numbers(report: PaperReport) -
 
 
 def test_all_sixty_citation_links_are_possible_by_date(workspace: Workspace) -> None:
-    links = [c for r in verify(workspace) for c in r.checks if c.rule == "citation-chronology"]
+    links = [
+        c for r in verify(workspace).reports for c in r.checks if c.rule == "citation-chronology"
+    ]
     assert [c.outcome for c in links] == ["confirmed"] * 60
 
 
 def test_a_year_of_posting_at_the_turn_of_the_year_stays_open(workspace: Workspace) -> None:
-    (titans,) = verify(workspace, ["2501.00663"])
+    (titans,) = verify(workspace, ["2501.00663"]).reports
     assert status(titans, "year first posted", "2024").status == "unverified"
 
 
@@ -103,12 +105,12 @@ def test_what_could_not_be_checked_offline_says_so(report: PaperReport) -> None:
 
 def test_every_rule_can_read_the_shipped_evidence(workspace: Workspace) -> None:
     # a rule that fails is turned into "unavailable", which would hide a defect of ours
-    reasons = [c.reason for r in verify(workspace) for c in r.checks]
+    reasons = [c.reason for r in verify(workspace).reports for c in r.checks]
     assert [reason for reason in reasons if "could not read the evidence" in reason] == []
 
 
 def test_nothing_is_called_wrong_of_the_other_papers(workspace: Workspace) -> None:
-    others = [r for r in verify(workspace) if r.paper_id != "2102.11174"]
+    others = [r for r in verify(workspace).reports if r.paper_id != "2102.11174"]
     assert len(others) == 60
     assert [c for r in others for c in r.findings] == []
 
@@ -128,4 +130,4 @@ def test_an_unknown_paper_writes_nothing_and_says_how_to_list_them(workspace: Wo
 
 @pytest.mark.parametrize("target", ["arXiv:2102.11174", "https://arxiv.org/abs/2102.11174"])
 def test_a_paper_may_be_named_as_a_link(workspace: Workspace, target: str) -> None:
-    assert [r.paper_id for r in verify(workspace, [target])] == ["2102.11174"]
+    assert [r.paper_id for r in verify(workspace, [target]).reports] == ["2102.11174"]
