@@ -103,7 +103,7 @@ def subject_of(evidence: Evidence) -> str | None:
     None for kinds of which captures are not made.
     """
     facts = evidence.facts
-    if evidence.kind in ("arxiv-entry", "arxiv-versions", "reference-list"):
+    if evidence.kind in ("arxiv-entry", "arxiv-versions", "reference-list", "paper-text"):
         return str(facts.get("arxiv_id"))
     if evidence.kind == "pmlr-volume-header":
         header = parse_volume_header(str(facts.get("header", "")))

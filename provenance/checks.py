@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-from provenance import record_checks, venue_checks
+from provenance import record_checks, transcription, venue_checks
 from provenance.case import Case, Finding, Store
 from provenance.match import normal_value
 from records.models import Check, Severity, Status, StatusName, digest
@@ -45,6 +45,7 @@ RULES = (
     Rule("stated-absence", 1, record_checks.stated_absence),
     Rule("live-arxiv", 2, record_checks.live_arxiv),
     Rule("unread-title", 1, record_checks.unread_title),
+    Rule("claim-transcription", 1, transcription.claim_transcription),
 )
 _DECLARED = ("declared-status", 1)
 

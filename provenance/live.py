@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from provenance.case import Store
 from provenance.lookup import Echo, fetch_all
 from provenance.match import parse_venue, volume_number
-from provenance.sources import arxiv, openreview, pmlr, reference_list
+from provenance.sources import arxiv, openreview, paper_text, pmlr, reference_list
 from provenance.works import Answer, Fetcher, Request, Work
 from records.errors import UnreadableAnswer
 from records.models import Authority, Evidence, ListEntry, Record
@@ -119,7 +119,7 @@ def _tasks(store: Store, papers: Sequence[str]) -> list[_Task]:
         *(_Task(arxiv.ids_request(batch), entries, _former) for batch in batches),
         *(task for volume in _volumes(store, papers) for task in _volume_tasks(volume)),
         *(_list_task("iclr", year, 0, ()) for year in _iclr_years(store, papers)),
-        *(_references(store, link) for link in _citing(store, papers)),
+        *(_html(store, paper_id) for paper_id in _read_in_full(store, papers)),
     ]
 
 
@@ -144,18 +144,24 @@ def _iclr_years(store: Store, papers: Sequence[str]) -> list[int]:
     return sorted({venue.year for venue in venues if venue and venue.series == "iclr"})
 
 
-def _citing(store: Store, papers: Sequence[str]) -> list[str]:
+def _read_in_full(store: Store, papers: Sequence[str]) -> list[str]:
+    """Return the papers whose text is needed: those that cite, and those that make claims."""
     wanted = set(papers)
-    links = [c for c in store.citations if {c.citing_id, c.cited_id} & wanted]
-    return list(dict.fromkeys(link.citing_id for link in links))
+    citing = [c.citing_id for c in store.citations if {c.citing_id, c.cited_id} & wanted]
+    claiming = [claim.paper_id for claim in store.claims if claim.paper_id in wanted]
+    return list(dict.fromkeys([*claiming, *citing]))
 
 
-def _references(store: Store, paper_id: str) -> _Task:
+def _html(store: Store, paper_id: str) -> _Task:
     paper = store.papers.get(paper_id)
     identifier = (paper.arxiv_id if paper else None) or paper_id
-    return _Task(
-        reference_list.html_request(identifier), lambda answer: reference_lists(answer, identifier)
-    )
+    claims = any(claim.paper_id == paper_id for claim in store.claims)
+
+    def read(answer: Answer) -> list[Record]:
+        texts = [paper_text_of(answer, identifier)] if claims else []
+        return [*texts, *reference_lists(answer, identifier)]
+
+    return _Task(reference_list.html_request(identifier), read)
 
 
 # arXiv
@@ -346,6 +352,18 @@ def reference_lists(answer: Answer, arxiv_id: str) -> list[Record]:
             answer, "reference-list", "authors", source, arxiv_id, facts, reference_list.PARSER
         )
     ]
+
+
+def paper_text_of(answer: Answer, arxiv_id: str) -> Evidence:
+    """Return the tables of a paper and its sentences with numbers, from its HTML."""
+    text = paper_text.parse_paper(answer.body)
+    facts = {
+        "arxiv_id": arxiv_id,
+        "tables": [{"label": t.label, "rows": [list(row) for row in t.rows]} for t in text.tables],
+        "passages": [{"section": p.section, "text": p.text} for p in text.passages],
+    }
+    source = f"the text of {arxiv_id} in HTML ({answer.capture.final_url})"
+    return _evidence(answer, "paper-text", "authors", source, arxiv_id, facts, paper_text.PARSER)
 
 
 def _evidence(
