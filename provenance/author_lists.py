@@ -18,6 +18,9 @@ _CORPORATE = re.compile(
     re.IGNORECASE,
 )
 
+_FAMILY = re.compile(r"(?:Mc|Mac|Le|La|De|Di|Du|Van|O['’]|[A-Z][a-z]+[-'’])[A-Z][a-z]+$")
+"""Family names with a capital inside: McAllester, LeCun, Cohen-Addad."""
+
 _SHORT_FORMS: Mapping[str, Collection[str]] = {
     "bob": ("robert",),
     "bill": ("william",),
@@ -42,9 +45,8 @@ class AuthorFault:
 
 def is_corporate(name: str) -> bool:
     """Tell whether a name is that of an organisation or a team."""
-    return bool(_CORPORATE.search(name)) or (
-        len(name.split()) == 1 and name[1:] != name[1:].lower()
-    )
+    inner_capital = len(name.split()) == 1 and name[1:] != name[1:].lower()
+    return bool(_CORPORATE.search(name)) or (inner_capital and not _FAMILY.match(name))
 
 
 def compare_author_lists(

@@ -40,6 +40,9 @@ from records.models import Severity
 VERSION = 1
 """Goes up when the judgement of any reference may change."""
 
+MOST_AUTHORS = 300
+"""Authors that are compared; a longer list counts as cut short."""
+
 _STRUCTURED = ("bibtex", "csl-json", "bbl")
 _GRAVITY: Mapping[Severity | None, int] = {
     "wrong": 0, "outdated": 1, "incomplete": 2, "style": 3, None: 4
@@ -60,11 +63,12 @@ def judge(
         asked: the sources that answered.
         silent: the sources that could not be asked, with the reason.
     """
-    who = identify(reference, works)
-    existence = _existence(reference, who, asked)
-    findings = [*_without_sources(reference), *_of_identifiers(reference, who, asked)]
+    read = _bounded(reference)
+    who = identify(read, works)
+    existence = _existence(read, who, asked)
+    findings = [*_without_sources(read), *_of_identifiers(read, who, asked)]
     if who.cited is not None:
-        findings += _of_work(reference, who)
+        findings += _of_work(read, who)
     else:
         findings += _unknown(who, existence, asked, silent)
     return CitationReport(
@@ -76,6 +80,22 @@ def judge(
         asked=tuple(asked),
         silent=dict(silent),
     )
+
+
+def _bounded(reference: Reference) -> Reference:
+    """Return the reference as it is compared: no field longer than any real one, blanks as one."""
+    texts = {
+        name: _clipped(value, 1000)
+        for name in ("title", "venue", "volume", "pages", "url", "basis")
+        if (value := getattr(reference, name)) is not None
+    }
+    names = tuple(_clipped(name, 200) for name in reference.authors[:MOST_AUTHORS])
+    cut = reference.truncated or len(names) < len(reference.authors)
+    return reference.model_copy(update={**texts, "authors": names, "truncated": cut})
+
+
+def _clipped(text: str, length: int) -> str:
+    return " ".join(text[: 4 * length].split())[:length]
 
 
 def _existence(reference: Reference, who: Identified, asked: Sequence[str]) -> Existence:
@@ -229,7 +249,7 @@ def _authors(reference: Reference, works: Sequence[Work]) -> Iterator[CitationFi
     if not reference.authors or not lists or any("no name" in p for p in reference.problems):
         return
     cited = "; ".join(reference.authors) + ("; et al." if reference.truncated else "")
-    faults = [(work, _author_fault(reference, work.authors)) for work in lists]
+    faults = [(work, _author_fault(reference, work.authors[:MOST_AUTHORS])) for work in lists]
     allowed = [
         (work, fault)
         for work, fault in faults

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from provenance.works import CitationFinding, CitationReport, CitationVerdict
+from provenance.works import CitationFinding, CitationReport, CitationVerdict, Work
 from records.exchange import printable, table
 from records.models import Severity
 
@@ -33,6 +33,7 @@ _LEVELS: dict[Severity | None, str] = {
 _SARIF = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
+_CUT = r"\g<1>..."
 _LONGEST = 300
 """Characters of one value that a table shows."""
 
@@ -92,13 +93,25 @@ def _rows(report: CitationReport) -> list[tuple[str, ...]]:
 
 
 def _why(report: CitationReport) -> str:
-    """Return why a reference with no fault has its verdict."""
+    """Return why a reference with no fault has its verdict, or what an identifier names."""
+    if report.reference.title is None and report.works:
+        return _described(report.works)
     if report.verdict != "unverifiable":
         return ""
     if report.existence == "not found":
         return f"not found in {len(report.asked)} sources, which is no proof that it does not exist"
+    if report.existence == "not checkable" and report.silent:
+        return f"could not be looked up: no answer from {', '.join(report.silent)}"
     reasons = [f.reason for f in report.findings if f.outcome == "unavailable"]
     return reasons[0] if reasons else f"the work is {report.existence}"
+
+
+def _described(works: Sequence[Work]) -> str:
+    """Return a work in one line, with its place of publication if it has one."""
+    place = next((w for w in works if w.venue), works[0])
+    where = f"{place.venue} {place.year or ''}".strip() if place.venue else "a preprint"
+    names = "; ".join(works[0].authors[:3]) + ("; ..." if len(works[0].authors) > 3 else "")
+    return f"{works[0].title} ({names}; {where})"
 
 
 def _short(text: str | None) -> str:
@@ -107,7 +120,11 @@ def _short(text: str | None) -> str:
 
 
 def _gaps(reports: Sequence[CitationReport]) -> list[str]:
-    return [f"{source}: {_short(reason)}" for source, reason in silent(reports).items()]
+    """Return a line for each source that could not be asked, addresses cut to their beginning."""
+    return [
+        f"{source}: {_short(re.sub(r'(https?://[^ ]{40})[^ ;]{12,}', _CUT, reason))}"
+        for source, reason in silent(reports).items()
+    ]
 
 
 def _table(reports: Sequence[CitationReport], name: str) -> str:

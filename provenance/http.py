@@ -237,7 +237,8 @@ class _Trouble(Exception):
     """A request to ``host`` that brought no answer; the message completes "DBLP (dblp.org) ...".
 
     ``again``: another attempt may help, after ``retry_after`` seconds if the host says so.
-    ``counts``: whether the host seems to be down, to be counted by attempt or by request.
+    ``counts``: whether the host seems to be down, to be counted by attempt or by request, or is
+    sure to be.
     ``exchange`` is what it said, if it said anything.
     """
 
@@ -246,7 +247,7 @@ class _Trouble(Exception):
         message: str,
         host: str,
         again: bool = False,
-        counts: Literal["attempt", "request"] | None = None,
+        counts: Literal["attempt", "request", "host"] | None = None,
         exchange: Exchange | None = None,
         retry_after: float | None = None,
     ) -> None:
@@ -384,7 +385,7 @@ class Client:
             try:
                 exchange = self._send(host, url, request, budget)
             except _Trouble as trouble:
-                if trouble.counts == "attempt":
+                if trouble.counts in ("attempt", "host"):
                     self._count_failure(trouble)
                 raise
         pace.slow_down(_published_interval(exchange.response_headers))
@@ -486,7 +487,7 @@ class Client:
 
     def _count_failure(self, trouble: _Trouble) -> None:
         with self._lock:
-            self._failures[trouble.host] += 1
+            self._failures[trouble.host] += self.config.failures if trouble.counts == "host" else 1
             self._reasons[trouble.host] = str(trouble)
 
     def _headers(self, host: Host, request: Request) -> dict[str, str]:
@@ -699,6 +700,8 @@ def _troubles(host: Host, timeout: tuple[float, float]) -> Iterator[None]:
         raise _Trouble(message, host.name, True, "request") from None
     except requests.exceptions.ConnectionError as error:
         message = f"did not answer: {_why(error)}"
+        if _is_nameless(error):  # no network, most likely: waiting would only cost time
+            raise _Trouble(message, host.name, False, "host") from None
         raise _Trouble(message, host.name, True, "attempt") from None
     except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         message = f"cannot be asked ({type(error).__name__})"
@@ -710,10 +713,12 @@ def _why(error: requests.exceptions.ConnectionError) -> str:
         return "its certificate is not accepted"
     if isinstance(error, requests.exceptions.ProxyError):
         return "the proxy does not reach it"
+    return "its name cannot be resolved" if _is_nameless(error) else "the connection failed"
+
+
+def _is_nameless(error: requests.exceptions.ConnectionError) -> bool:
     reason = getattr(error.args[0], "reason", None) if error.args else None
-    if isinstance(reason, urllib3.exceptions.NameResolutionError):
-        return "its name cannot be resolved"
-    return "the connection failed"
+    return isinstance(reason, urllib3.exceptions.NameResolutionError)
 
 
 def _trouble(state: RetryCallState) -> _Trouble:

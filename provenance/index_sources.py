@@ -134,7 +134,11 @@ def _bib(path: Path, tally: Tally) -> Iterator[Work]:
     from provenance.bibliography import decode
 
     with _open(path) as file:
-        text, _ = decode(file.read())
+        data = file.read()
+    try:
+        text, _ = decode(data)
+    except BibliographyError as error:
+        raise BibliographyError(f"{path}: {error}") from error
     for n, reference in enumerate(parse_bibtex(text), start=1):
         fields = {
             **reference.fields,

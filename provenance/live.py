@@ -76,7 +76,7 @@ def ask(
     for _ in range(_ROUNDS):
         if not tasks:
             break
-        echo(f"asking the sources of the records ({len(tasks)} requests)")
+        echo(f"looking up: {len(tasks)} things about the records")
         answers = fetch_all([task.request for task in tasks], fetcher, until)
         tasks = [more for task in tasks for more in _take(task, answers[task.request.url], asked)]
     return asked

@@ -13,6 +13,7 @@ import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import get_context
@@ -83,6 +84,8 @@ def build_index(
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):  # it holds an index
+            folder.rmdir()
     return IndexReport(tuple(tallies), count, folder)
 
 

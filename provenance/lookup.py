@@ -108,7 +108,7 @@ def gather(
         asked = planner.together(list({q.url: q for _, q in wanted}.values()))
         new = {asked[q.url].url: asked[q.url] for _, q in wanted if asked[q.url].url not in replies}
         if new:
-            echo(f"asking {_counted(list(new.values()))}")
+            echo(f"looking up: {_counted(list(new.values()))}")
             replies |= _ask_all(list(new.values()), fetcher, until)
         for dossier, question in wanted:
             _note(dossier, question, replies[asked[question.url].url])

@@ -60,11 +60,14 @@ _AFTER_VENUE = re.compile(
     re.IGNORECASE,
 )
 _PARTICLE = re.compile(
-    r"(?:^|\s)(?:[A-Z]|Jr|Sr|St|Md|Mst|Mohd|Ph|vs|al|Dr|Proc|Int|Conf|J|Trans|Adv|Lett|Eng|Univ|Inc)$"
+    r"(?:^|\s)(?:[^\W\d_a-z]|Jr|Sr|St|Md|Mst|Mohd|Ph|vs|al|Dr|Proc|Int|Conf|J|Trans|Adv|Lett|Eng|Univ|Inc)$"
 )
 _PARTICLES = frozenset(
-    re.findall(r"\w+", "al and ben bin da de del della den der di dos el la le ten ter van von y")
+    re.findall(
+        r"\w+", "al and ben bin da de del della den der des di dos du el la le ten ter van von y"
+    )
 )
+_VANCOUVER = re.compile(r"(?:[^\W\d_a-z][\w’' -]*? [A-Z]{1,3}, )+[^\W\d_a-z][\w’' -]*? [A-Z]{1,3}")
 _ELIDED = re.compile(r"[dl][’'][A-Z]")
 _SPACING_ACCENTS = str.maketrans(dict.fromkeys("´¨`ˆ˜¸˙˘ˇ˚", "\ue000"))
 _WORKS = re.compile(
@@ -159,7 +162,7 @@ def _split(text: str) -> _Parts:
     quoted = _quoted(bare)
     if quoted and len((quoted.title or "").split()) > 2:
         return quoted
-    for style in (_bracketed, _apa, _sentences, _title_first):
+    for style in (_bracketed, _apa, _springer, _sentences, _title_first):
         if parts := style(bare):
             return parts
     return quoted or _Parts(title=bare or None)
@@ -206,9 +209,10 @@ def _beside_link(title: str, text: str) -> _Parts:
     if not authors and inner and re.search(r"et al|&|\band\b", inner["inner"]):
         names, years = _inner(inner["inner"])
         return _Parts(title=title, authors=names, year=years, rest=_inner_rest(inner["inner"]))
-    return _Parts(
-        title=title, authors=authors.strip(" .,;:-–"), year=year, rest=after.strip(" ,.;:-–")
-    )
+    rest = after.strip(" ,.;:-–")
+    if not authors and (named := re.match(r"^(?P<names>[^,;()]{2,80}?\bet al\.?)[,.]?\s*", rest)):
+        authors, rest = named["names"], rest[named.end() :]
+    return _Parts(title=title, authors=authors.strip(" ,;:-–"), year=year, rest=rest)
 
 
 def _quoted(text: str) -> _Parts | None:
@@ -216,7 +220,11 @@ def _quoted(text: str) -> _Parts | None:
     match = _QUOTED.search(text)
     if match is None:
         return None
-    title = (match["title"] or match["single"]).strip(" ,.")
+    whole = match["title"] or match["single"]
+    goes_on = re.match(r"\s*[:\u2014]|\s+(?!in\b)[a-z]", text[match.end() :])
+    if goes_on and not whole.rstrip().endswith((",", ".", "?", "!")):
+        return None  # a title that begins with a quotation
+    title = whole.strip(" ,.")
     before, after = text[: match.start()].strip(" ,.;:"), text[match.end() :].strip(" ,.;:")
     before = re.sub(r"^[A-Z][\w-]{1,12}:\s+", "", before)  # "KDA: Kimi Team"
     if apa := _APA.match(f"{before} x"):
@@ -257,7 +265,20 @@ def _apa(text: str) -> _Parts | None:
     if match is None or not _may_be_authors(match["authors"]):
         return None
     title, rest = _title_and_place(match["rest"])
+    if not rest and (first := _title_first(title)) is not None:  # "Title, ICML 2021"
+        title, rest = first.title or title, first.rest
     return _Parts(title=title, authors=match["authors"], year=match["year"], rest=rest)
+
+
+def _springer(text: str) -> _Parts | None:
+    """Read "Ha, D., Le, Q.V.: Title. In: Venue, pp. 1-2 (2017)"."""
+    match = re.match(
+        r"^(?P<authors>[^:]{2,2000}?\.(?:,? et al\.?)?):\s+(?P<rest>[^\W\d_a-z\"].*)$", text
+    )
+    if match is None or not _may_be_authors(match["authors"]) or "," not in match["authors"]:
+        return None
+    title, rest = _title_and_place(match["rest"])
+    return _Parts(title=title, authors=match["authors"], rest=rest)
 
 
 def _sentences(text: str) -> _Parts | None:
@@ -304,7 +325,7 @@ def _title_and_place(text: str) -> tuple[str, str]:
     """Split after the title; one that asks a question can go on after it, if a place follows."""
     title, rest = _first_sentence(text)
     more, place = _first_sentence(rest)
-    if title.endswith(("?", "!")) and place and not re.match(r"in\b", rest, re.IGNORECASE):
+    if title.endswith(("?", "!")) and place and not re.match(r"in[\s:]", rest, re.IGNORECASE):
         return f"{title} {more}", place
     return title, rest
 
@@ -316,6 +337,8 @@ def _ends_list(before: str, after: str) -> bool:
     """
     if re.search(r"\bal$", before):
         return bool(re.match(r"[A-Z\"“*0-9(]", after))
+    if _VANCOUVER.fullmatch(before):
+        return bool(re.match(r"[^\W\d_a-z]", after))
     words = after.split()[:4]
     run_on = re.match(r"(?:,|&|and\b|[A-Z]\.|[A-Z][\w’'-]+,)", after)
     lower = [
@@ -327,7 +350,7 @@ def _ends_list(before: str, after: str) -> bool:
         bool(words)
         and not run_on
         and len(lower) >= 1
-        and bool(re.search(r",\s*(?:[A-Z][.\s-]*)+$", before))
+        and bool(re.search(r",\s*(?:[^\W\d_a-z][.\s-]*)+$", before))
     )
 
 
@@ -401,7 +424,10 @@ def _volume(text: str) -> str | None:
 def _venue(rest: str) -> str | None:
     """Return the name of the place of publication at the beginning of what follows the title."""
     text = re.sub(
-        r"^(?:in|presented at|to appear in|accepted at|published in)\b:?\s*", "", rest, flags=re.I
+        r"^(?:in|presented at|to appear in|accepted at|published in)(?::|(?=\s))\s*",
+        "",
+        rest,
+        flags=re.I,
     )
     text = re.sub(r"^[^.()]{3,120}\(eds?\.?\),?\s*", "", text, flags=re.I)
     text = text.strip(" ,.;:()")

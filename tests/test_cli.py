@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from provenance.evidence import Archive
 from records.curated import SHIPPED
 from records.ledger import Ledger
 from records.models import Metric
@@ -59,8 +60,14 @@ def test_strict_verification_wants_everything_checked(run: Run, home: Path) -> N
     assert run("verify", "1706.03762", "--offline", "--strict", "--home", home).code == 1
 
 
-def test_verify_without_offline_says_that_no_source_was_asked(run: Run, home: Path) -> None:
-    assert "Live sources are not asked" in run("verify", "1706.03762", "--home", home).err
+def test_verify_says_which_sources_could_not_be_asked(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With an archive at hand; what it does not hold cannot be asked offline."""
+    Archive(home / "evidence").folder.mkdir()
+    outcome = run("verify", "1706.03762", "--home", home)
+    assert "Could not be asked, so what is on record stands:" in outcome.err
+    assert "arXiv is not asked (offline)" in outcome.err
 
 
 def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
@@ -76,7 +83,7 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["verify", "9999.99999"], "no paper '9999.99999' is in the store"),
+        (["verify", "nonsense"], "'nonsense' is no paper of the store"),
         (["query", "SELEC 1"], "syntax error"),
         (["query", "SELECT * FROM nowhere"], "nowhere"),
         (["query", "DROP TABLE claims"], "not permitted"),
@@ -106,8 +113,7 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
         (["export", "--output", "runs.jsonl"], "this workspace has made 0 runs"),
         (["evidence", "show", "no-such-id"], "no evidence 'no-such-id'"),
         (["evidence", "show"], "name the evidence"),
-        (["verify", "refs.bib"], "cannot verify"),
-        (["verify", "10.1145/3292500"], "cannot verify"),
+        (["verify", "refs.bib"], "refs.bib cannot be read"),
         (["import", "/nowhere"], "/nowhere is not there"),
         (["report", "--output", "/nowhere/report.html"], "/nowhere"),
     ],

@@ -7,6 +7,7 @@ Facts of papers are those of PMLR v139 (Schlag et al.), PMLR v119 (Katharopoulos
 from __future__ import annotations
 
 import string
+import time
 from typing import Any
 
 import pytest
@@ -260,6 +261,12 @@ def test_another_list_of_authors_is_wrong(authors: tuple[str, ...], told: str) -
 def test_et_al_after_somebody_who_is_not_the_first_author_is_wrong() -> None:
     report = judged(cite(authors=("Irie",), truncated=True, format="plain", entry_type=None))
     assert faults(report)["authors"] == "wrong"
+
+
+@pytest.mark.parametrize("name", ["LeCun", "McAllester", "Cohen-Addad", "O'Neil"])
+def test_a_family_name_with_a_capital_inside_is_no_team(name: str) -> None:
+    report = judged(cite(authors=(name,), truncated=True))
+    assert faults(report) == {"authors": "wrong"}
 
 
 def test_a_short_form_of_a_given_name_is_at_most_style() -> None:
@@ -570,6 +577,22 @@ def test_any_reference_gets_a_report_whose_verdict_follows_from_its_findings(
     severe = set(faults(report).values()) - {"style"}
     assert (report.verdict in ("wrong", "outdated", "incomplete")) == bool(severe)
     assert report.existence == "found" or report.verdict != "correct"
+
+
+@pytest.mark.parametrize("field", ["title", "venue", "volume", "pages", "url"])
+@pytest.mark.parametrize("filling", [" ", "(", "1-", ": ", "Ab "])
+def test_a_field_of_a_megabyte_is_judged_at_once(field: str, filling: str) -> None:
+    started = time.monotonic()
+    judged(cite(**{field: "x" + filling * (2**20 // len(filling)) + "x"}))
+    assert time.monotonic() - started < 1
+
+
+def test_thousands_of_authors_are_judged_at_once() -> None:
+    names = tuple(f"Ada{i} Lovelace{i}" for i in range(5000))
+    started = time.monotonic()
+    report = judged(cite(authors=names[::-1]), work(authors=names))
+    assert faults(report) == {"authors": "wrong"}
+    assert time.monotonic() - started < 5
 
 
 @given(st.permutations([work(), preprint(), performer(), performer_preprint(), gated()]))
