@@ -19,8 +19,8 @@ from provenance.match import fold
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LEAST_SHARE = 0.4
-"""Share of a title's letters that a query must have."""
+LEAST_SHARE, LEAST_OF_FEW = 0.4, 0.7
+"""Share of a title's letters that a query must have, and one of less than a dozen letters."""
 
 DROPPED, SWAPPED, SLIPPED, SPACED = 1.73, 1.0, 3.0, 1.5
 """What it costs an explanation that a word is left out, that letters are swapped in one, that it
@@ -30,6 +30,7 @@ this does not happen to a word (0.85 / 0.15 for a word left out)."""
 MARGIN = 2.2
 """By how much the best explanation has to be cheaper than that by any other title."""
 
+_FEW_LETTERS = 12
 _LEAST_SPACED = 0.72
 _SHORT = 40
 _RAREST = 5
@@ -160,7 +161,8 @@ def explanation_cost(query: Sequence[str], title: str) -> float | None:
         title: a folded title.
     """
     ours, theirs = "".join(query), title.replace(" ", "")
-    if len(ours) < LEAST_SHARE * len(theirs):
+    least = LEAST_SHARE if len(ours) >= _FEW_LETTERS else LEAST_OF_FEW
+    if len(ours) < least * len(theirs):
         return None
     from rapidfuzz.distance import LCSseq
 
