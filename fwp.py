@@ -251,7 +251,7 @@ def _write_pictures(workspace: Workspace, folder: Path) -> int:
 
 
 def _fetcher_for_records(options: argparse.Namespace, workspace: Workspace) -> Fetcher | None:
-    """Return what answers for the curated records; None where nothing is archived to answer with."""
+    """Return what answers for the curated records; None where there is nothing to answer with."""
     if _is_offline(options) and not (workspace.home / "evidence").is_dir():
         return None
     return _fetcher(options, workspace)
@@ -436,7 +436,7 @@ def _open(options: argparse.Namespace) -> Workspace:
     problems = workspace.problems()
     findings_damaged = any("verif" in problem for problem in problems)
     if findings_damaged or not workspace.is_verified(rules_id()):
-        _verify(workspace)
+        _verify_on_record(workspace)
     for problem in problems:
         print(printable(f"fwp: note: {problem}"), file=sys.stderr)
     return workspace
@@ -468,6 +468,16 @@ def _verify(
     if fetcher is not None:
         _say(printable(asked_text(found.answered, found.silent)))
     return list(found.reports)
+
+
+def _verify_on_record(workspace: Workspace) -> None:
+    """Verify all papers on what is on record, archived answers read anew; asks nobody."""
+    from provenance.evidence import Archive
+    from provenance.http import OfflineFetcher
+    from provenance.verify import verify as run_checks
+
+    folder = workspace.home / "evidence"
+    run_checks(workspace, fetcher=OfflineFetcher(Archive(folder)) if folder.is_dir() else None)
 
 
 def _rerun(workspace: Workspace, names: Sequence[str], **settings: Any) -> RerunSummary:

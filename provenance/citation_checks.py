@@ -224,6 +224,14 @@ def _title(reference: Reference, who: Identified) -> Iterator[CitationFinding]:
         yield finding("title", None, f"{work.source} has it", cited, work, work.title)
         return
     as_published = reference.venue is not None or "proceedings" in (reference.url or "")
+    heard = any(w.arxiv_id == reference.arxiv_id for w in who.cited.works if w.authority == "arxiv")
+    if reference.arxiv_id and not as_published and not heard and who.title == "similar":
+        reason = "published under another title; arXiv, which may have had this one, was not heard"
+        yield CitationFinding(
+            field="title", outcome="unavailable", cited=cited, found=work.title, reason=reason,
+            source=work.source, evidence_ids=(work.evidence_id,),
+        )  # fmt: skip
+        return
     whole: dict[str, tuple[Severity, str]] = {
         "former": ("wrong", "the published work has another title; this is a former one of arXiv's")
         if as_published

@@ -3,8 +3,8 @@
 What is asked follows from the store: the arXiv entry of each paper with the titles of its former
 versions, each volume of PMLR that the records name, the accepted papers of each ICLR that they
 name, and the reference list of each paper that cites another. The evidence has the kinds and facts
-that people's readings have, so the same rules judge it; ``parser`` names what read the bytes, and
-``rederive`` reads archived bytes anew.
+that people's readings have, so the same rules judge it; ``parser`` names what read the bytes. Asked
+of an archive instead of the sources, this reads the archived bytes anew, with the present parsers.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Task:
-    """A request, how its answer becomes records, and what more to ask then."""
+    """A request, the ways in which its answer becomes records, and what more to ask then.
+
+    A reader that cannot read the answer costs the others nothing.
+    """
 
     request: Request
-    read: Reader
+    readers: tuple[Reader, ...]
     follow: Callable[[Answer], Sequence[_Task]] = lambda _: ()
 
 
@@ -91,22 +94,15 @@ def _take(task: _Task, answer: Answer | str, asked: Asked) -> Sequence[_Task]:
         asked.answered.append(source)
     if answer.capture.status == 404:
         return ()
+    for read in task.readers:
+        try:
+            asked.records += read(answer)
+        except UnreadableAnswer as error:
+            asked.silent.setdefault(source, str(error))
     try:
-        asked.records += task.read(answer)
         return task.follow(answer)
-    except UnreadableAnswer as error:
-        asked.silent.setdefault(source, str(error))
-        return ()
-
-
-def rederive(store: Store, fetcher: Fetcher) -> list[Record]:
-    """Read what is archived anew, with the present parsers; no source is asked.
-
-    Args:
-        store: the records.
-        fetcher: one that answers from an archive alone.
-    """
-    return ask(store, fetcher).records
+    except UnreadableAnswer:
+        return ()  # a reader has said so
 
 
 # What to ask
@@ -116,7 +112,7 @@ def _tasks(store: Store, papers: Sequence[str]) -> list[_Task]:
     ids = sorted({i for p in papers if (i := store.papers[p].arxiv_id) and _is_arxiv(i)})
     batches = [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
     return [
-        *(_Task(arxiv.ids_request(batch), entries, _former) for batch in batches),
+        *(_Task(arxiv.ids_request(batch), (entries,), _former) for batch in batches),
         *(task for volume in _volumes(store, papers) for task in _volume_tasks(volume)),
         *(_list_task("iclr", year, 0, ()) for year in _iclr_years(store, papers)),
         *(_html(store, paper_id) for paper_id in _read_in_full(store, papers)),
@@ -157,11 +153,14 @@ def _html(store: Store, paper_id: str) -> _Task:
     identifier = (paper.arxiv_id if paper else None) or paper_id
     claims = any(claim.paper_id == paper_id for claim in store.claims)
 
-    def read(answer: Answer) -> list[Record]:
-        texts = [paper_text_of(answer, identifier)] if claims else []
-        return [*texts, *reference_lists(answer, identifier)]
+    def text(answer: Answer) -> list[Record]:
+        return [paper_text_of(answer, identifier)]
 
-    return _Task(reference_list.html_request(identifier), read)
+    def references(answer: Answer) -> list[Record]:
+        return reference_lists(answer, identifier)
+
+    readers = (references, text) if claims else (references,)
+    return _Task(reference_list.html_request(identifier), readers)
 
 
 # arXiv
@@ -197,7 +196,7 @@ def _former(answer: Answer) -> list[_Task]:
         if len(groups[-1]) + len(versions) > BATCH and groups[-1]:
             groups.append([])
         groups[-1] += versions[-BATCH:]
-    return [_Task(arxiv.ids_request(group), versions_of) for group in groups if group]
+    return [_Task(arxiv.ids_request(group), (versions_of,)) for group in groups if group]
 
 
 def versions_of(answer: Answer) -> Iterator[Evidence]:
@@ -220,8 +219,8 @@ def versions_of(answer: Answer) -> Iterator[Evidence]:
 
 def _volume_tasks(volume: str) -> list[_Task]:
     return [
-        _Task(pmlr.volume_request(volume), lambda answer: volume_page(answer, volume)),
-        _Task(pmlr.citeproc_request(volume), lambda answer: volume_entries(answer, volume)),
+        _Task(pmlr.volume_request(volume), (lambda answer: volume_page(answer, volume),)),
+        _Task(pmlr.citeproc_request(volume), (lambda answer: volume_entries(answer, volume),)),
     ]
 
 
@@ -313,7 +312,7 @@ def _list_task(series: str, year: int, offset: int, before: tuple[Work, ...]) ->
         found, works, whole = page(answer)
         return [] if whole else [_list_task(series, year, offset + found.notes, works)]
 
-    return _Task(request, read, follow)
+    return _Task(request, (read,), follow)
 
 
 def accepted_list(answer: Answer, series: str, year: int, works: Sequence[Work]) -> list[Record]:

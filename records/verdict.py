@@ -279,9 +279,11 @@ def _judge_direction(
         )
         return _verdict(claim, own, "not run", "direction", reason)
     holds = _same_order(claim, baseline, own, other)
+    several = min(len({m.run.seed for m in each}) for each in (own, other)) > 1
+    how_far = "beyond the seeds' spread" if several else "in one seed, the spread being unknown"
     reason = (
         f"at a smaller scale: {value:.6g} against {_median(other):.6g} for {baseline.claim_id}; "
-        f"the paper's order {'holds' if holds else 'does not hold'} beyond the seeds' spread"
+        f"the paper's order {'holds' if holds else 'does not hold'} {how_far}"
     )
     return _verdict(
         claim, own, "direction reproduced" if holds else "not reproduced", "direction", reason

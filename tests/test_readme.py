@@ -33,6 +33,7 @@ def words(line: str) -> str:
     return " ".join(line.split())
 
 
+WRONG = ("fwp verify 2102.11174 --offline", "fwp verify refs.bib --index --offline")
 EXAMPLES = [example for example in examples() if "browse" not in example[0]]
 
 
@@ -45,6 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (here / "mine").mkdir()
     (here / "mine" / "record.toml").write_text(toml, encoding="utf-8")
+    for text, name in re.findall(r"^```bibtex\n(% (\w+\.bib)\n.*?)^```", README, re.M | re.S):
+        (here / name).write_text(text, encoding="utf-8")
     done = fwp("all", here)
     assert done.returncode == 0, done.stderr
     return here
@@ -76,9 +79,7 @@ def test_a_command_prints_what_the_readme_shows(
     outputs: dict[str, subprocess.CompletedProcess[str]], command: str, lines: list[str]
 ) -> None:
     done = outputs[command]
-    assert done.returncode == (1 if command == "fwp verify 2102.11174 --offline" else 0), (
-        done.stderr
-    )
+    assert done.returncode == (1 if command in WRONG else 0), done.stderr
     printed = iter([words(line) for line in done.stdout.splitlines()])
     assert lines
     assert [line for line in lines if not any(words(line) in text for text in printed)] == []

@@ -67,28 +67,37 @@ def verified(
         return verify(workspace, [paper], client), len(server.requests)
 
 
+@pytest.fixture(scope="module")
+def online(
+    seeded_home: Path, routes: dict[str, Handler], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Verification, Workspace]:
+    """The paper verified once with all sources at hand, and the workspace; not to be changed."""
+    home = tmp_path_factory.mktemp("online") / "workspace"
+    shutil.copytree(seeded_home, home)
+    return verified(Workspace(home), routes)[0], Workspace(home)
+
+
 def by_value(statuses: tuple[Status, ...]) -> dict[tuple[str, str], str]:
     return {(s.field, s.value): s.status for s in statuses}
 
 
 def test_online_the_statuses_are_those_of_the_readings_with_grade_captured(
-    workspace: Workspace, routes: dict[str, Handler]
+    workspace: Workspace, online: tuple[Verification, Workspace]
 ) -> None:
     offline = by_value(verify(workspace, [PAPER]).reports[0].statuses)
-    found, _ = verified(workspace, routes)
-    online = found.reports[0].statuses
+    statuses = online[0].reports[0].statuses
     settled = {key: status for key, status in offline.items() if status != "unverified"}
-    assert {key: by_value(online)[key] for key in settled} == settled
-    grades = {(s.field, s.value): s.grade for s in online}
+    assert {key: by_value(statuses)[key] for key in settled} == settled
+    grades = {(s.field, s.value): s.grade for s in statuses}
     for key in (("venue", "icml 2021"), ("volume", "PMLR 139"), ("pages", "9355-9366"),
                 ("title", SCHLAG.title), ("title", SCHLAG.titles[0])):  # fmt: skip
         assert grades[key] == "captured", key
 
 
 def test_arxiv_itself_says_that_there_is_no_comment(
-    workspace: Workspace, routes: dict[str, Handler]
+    online: tuple[Verification, Workspace],
 ) -> None:
-    found, _ = verified(workspace, routes)
+    found, _ = online
     statuses = by_value(found.reports[0].statuses)
     assert statuses["arxiv comment", "absent"] == "verified"
     assert statuses["arxiv journal_ref", "absent"] == "verified"
@@ -102,10 +111,10 @@ def test_an_empty_comment_is_a_comment(workspace: Workspace, routes: dict[str, H
 
 
 def test_the_paper_is_absent_from_the_accepted_list_of_openreview(
-    workspace: Workspace, routes: dict[str, Handler]
+    online: tuple[Verification, Workspace],
 ) -> None:
     """860 papers: the length of the list that ships with the project."""
-    found, _ = verified(workspace, routes)
+    found, _ = online
     [absent] = [
         c
         for c in found.reports[0].checks
@@ -116,18 +125,18 @@ def test_the_paper_is_absent_from_the_accepted_list_of_openreview(
 
 
 def test_a_citation_link_is_proved_by_the_reference_list(
-    workspace: Workspace, routes: dict[str, Handler]
+    online: tuple[Verification, Workspace],
 ) -> None:
-    found, _ = verified(workspace, routes)
+    found, _ = online
     outcomes = {c.value: c.outcome for c in found.reports[0].checks if c.rule == "citation-link"}
     assert outcomes[f"{PAPER} cites 1609.09106"] == "confirmed"  # HyperNetworks
     assert outcomes[f"{PAPER} cites 1706.03762"] == "absent"
 
 
 def test_a_replay_on_a_copied_archive_gives_the_same_statuses(
-    workspace: Workspace, routes: dict[str, Handler], seeded_home: Path, tmp_path: Path
+    online: tuple[Verification, Workspace], seeded_home: Path, tmp_path: Path
 ) -> None:
-    found, _ = verified(workspace, routes)
+    found, workspace = online
     other = tmp_path / "other"
     shutil.copytree(seeded_home, other)
     shutil.copytree(workspace.home / "evidence", other / "evidence")
@@ -137,12 +146,12 @@ def test_a_replay_on_a_copied_archive_gives_the_same_statuses(
 
 
 def test_what_is_archived_is_not_asked_again(
-    workspace: Workspace, routes: dict[str, Handler]
+    online: tuple[Verification, Workspace], routes: dict[str, Handler], workspace: Workspace
 ) -> None:
-    _, first = verified(workspace, routes)
-    _, second = verified(workspace, routes)
-    assert first > 0
-    assert second == 0
+    shutil.copytree(online[1].home / "evidence", workspace.home / "evidence")
+    found, requests = verified(workspace, routes)
+    assert requests == 0
+    assert found.reports == online[0].reports
 
 
 def test_a_source_out_of_order_leaves_the_readings_standing(
@@ -155,10 +164,21 @@ def test_a_source_out_of_order_leaves_the_readings_standing(
     assert set(found.silent) == {"PMLR", "arXiv", "OpenReview", "arXiv HTML"}
 
 
-def test_evidence_names_the_parser_that_read_it(
-    workspace: Workspace, routes: dict[str, Handler]
-) -> None:
-    verified(workspace, routes)
-    captured = [r for r in workspace.records() if isinstance(r, Evidence) and r.sha256]
+def test_evidence_names_the_parser_that_read_it(online: tuple[Verification, Workspace]) -> None:
+    captured = [r for r in online[1].records() if isinstance(r, Evidence) and r.sha256]
     assert captured
     assert all("/" in str(evidence.facts["parser"]) for evidence in captured)
+
+
+def test_a_new_parser_reads_the_archived_bytes_anew(
+    workspace: Workspace,
+    online: tuple[Verification, Workspace],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copytree(online[1].home / "evidence", workspace.home / "evidence")
+    monkeypatch.setattr("provenance.live.arxiv.PARSER", "arxiv/2")
+    found = verify(workspace, [PAPER], OfflineFetcher(Archive(workspace.home / "evidence")))
+    latest = {r.evidence_id: r for r in workspace.records() if isinstance(r, Evidence)}
+    entry = next(e for e in latest.values() if e.kind == "arxiv-entry" and e.sha256)
+    assert entry.facts["parser"] == "arxiv/2"
+    assert by_value(found.reports[0].statuses)["arxiv comment", "absent"] == "verified"
