@@ -119,6 +119,8 @@ def _require_possible(options: argparse.Namespace, targets: Targets) -> None:
     from records.errors import ConfigError
 
     bibliographies = targets.files or targets.identifiers
+    if options.format == "csv" and bibliographies and targets.papers:
+        raise ConfigError("--format csv shows papers of the store or citations, not both at once")
     if options.format in ("markdown", "sarif") and (targets.papers or not bibliographies):
         raise ConfigError(
             f"--format {options.format} shows bibliographies and identifiers; name one, and no "
@@ -603,7 +605,7 @@ def _print_verification(
     reports: Sequence[PaperReport], checked: Sequence[Checked], form: str
 ) -> None:
     """Print what was found of papers of the store and of citations, in one of the forms."""
-    from provenance.citation_text import render
+    from provenance.citation_text import CSV_COLUMNS, csv_rows, render
 
     if form == "json":
         document = {
@@ -612,6 +614,8 @@ def _print_verification(
             **json.loads(render(checked, "json")),
         }
         print(json.dumps(document, ensure_ascii=False, indent=2))
+    elif form == "csv" and checked:
+        _print_rows(CSV_COLUMNS, csv_rows(checked), form)
     elif form == "csv":
         rows = [c.model_dump(mode="json") for r in reports for c in r.checks]
         _print_rows(list(rows[0]) if rows else [], [list(row.values()) for row in rows], form)
@@ -704,6 +708,14 @@ def _add_verify(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb.set_defaults(command=verify)
 
 
+def _positive(text: str) -> float:
+    """Read a number of seconds."""
+    value = float(text)
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f"{text} is no time in seconds; give one above 0")
+    return value
+
+
 def _add_asking(verb: argparse.ArgumentParser, seconds: float) -> None:
     verb.add_argument(
         "--offline", action="store_true", help="use archived answers only (also: FWP_OFFLINE=1)"
@@ -711,7 +723,7 @@ def _add_asking(verb: argparse.ArgumentParser, seconds: float) -> None:
     verb.add_argument("--refresh", action="store_true", help="ask again what is archived")
     verb.add_argument(
         "--seconds",
-        type=float,
+        type=_positive,
         default=seconds,
         metavar="N",
         help=f"stop asking live sources after so long (default: {seconds:g})",

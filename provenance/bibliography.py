@@ -104,7 +104,8 @@ def _line_of(line: bytes) -> str:
 
 
 def _require_text(text: str) -> str:
-    if text.count("\0") > len(text) // 1000:
+    controls = sum(char < " " and char not in "\t\n\r\f" for char in text)
+    if controls > 2 + len(text) // 20:
         raise BibliographyError("this is a binary file and no bibliography")
     return text
 

@@ -22,6 +22,8 @@ VERDICTS: tuple[CitationVerdict, ...] = (
     "unverifiable",
     "correct",
 )
+CSV_COLUMNS = ("file", "entry", "existence", "verdict", "field", "outcome", "severity", "cited",
+               "found", "source", "reason")  # fmt: skip
 _COLUMNS = ("entry", "verdict", "field", "cited", "found", "says")
 _LEVELS: dict[Severity | None, str] = {
     "wrong": "error",
@@ -54,6 +56,19 @@ def render(checked: Sequence[Checked], form: str) -> str:
         return _sarif(checked)
     draw = _markdown if form == "markdown" else _table
     return "\n\n".join(draw(c.reports, c.name) for c in checked)
+
+
+def csv_rows(checked: Sequence[Checked]) -> list[tuple[Any, ...]]:
+    """Return a row for each finding, and for a reference without any; see ``CSV_COLUMNS``."""
+    rows: list[tuple[Any, ...]] = []
+    for each in checked:
+        for report in each.reports:
+            head = (each.name, report.reference.key, report.existence, report.verdict)
+            rows += [
+                (*head, f.field, f.outcome, f.severity, f.cited, f.found, f.source, f.reason)
+                for f in report.findings
+            ] or [(*head, *[None] * (len(CSV_COLUMNS) - len(head)))]
+    return rows
 
 
 def amiss(report: CitationReport) -> list[CitationFinding]:

@@ -33,7 +33,7 @@ class SourcePlanner:
         reference = dossier.reference
         found = found_of(reference, dossier.works)
         return [
-            *_by_identifier(reference),
+            *_by_identifier(reference, found),
             *_by_volume(reference, found),
             *_by_found_identifier(reference, found),
             *_former_versions(reference, dossier.works),
@@ -100,10 +100,12 @@ def _may_share(cited: Sequence[str], listed: Sequence[str]) -> bool:
 # By the identifiers that the reference gives
 
 
-def _by_identifier(reference: Reference) -> Iterator[Question]:
+def _by_identifier(reference: Reference, found: Sequence[Work]) -> Iterator[Question]:
+    """Ask whose the identifiers are; not of a DOI that a description of the work has already."""
     if identifier := arxiv_identifier(reference):
         yield _about_arxiv(identifier)
-    if reference.doi and not _ARXIV_DOI.match(reference.doi):
+    told = any(work.doi == reference.doi for work in found)
+    if reference.doi and not told and not _ARXIV_DOI.match(reference.doi):
         yield Question(crossref.doi_request(reference.doi), crossref.parse)
     if reference.openreview_id:
         for request in openreview.note_requests(reference.openreview_id):

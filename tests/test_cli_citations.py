@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,6 +93,14 @@ def test_sarif_and_markdown_are_for_other_programs(run: Run, home: Path, tmp_pat
     assert region["startLine"] == RIGHT.count("\n") + 2  # after a comment
     markdown = run("verify", path, "--home", home, "--format", "markdown").out
     assert "| schlag | wrong |" in markdown
+
+
+@pytest.mark.usefixtures("online")
+def test_csv_has_a_row_for_each_finding(run: Run, home: Path, tmp_path: Path) -> None:
+    out = run("verify", bib(tmp_path, WRONG), "--home", home, "--format", "csv").out
+    rows = list(csv.DictReader(out.splitlines()))
+    [wrong] = [row for row in rows if row["severity"] == "wrong"]
+    assert (wrong["entry"], wrong["field"], wrong["cited"]) == ("schlag", "venue", "ICLR")
 
 
 @pytest.mark.usefixtures("online")
@@ -191,6 +200,10 @@ def test_an_index_answers_offline(run: Run, home: Path, tmp_path: Path) -> None:
         (["verify", "nowhere.bib"], "cannot be read: No such file"),
         (["verify", "refs.bib", "--index"], "no local index"),
         (["verify", "--format", "sarif"], "shows bibliographies"),
+        (["verify", "refs.bib", "2102.11174", "--format", "csv"], "not both at once"),
+        (["verify", "refs.bib", "--seconds", "-1"], "no time in seconds"),
+        (["verify", "refs.bib", "--seconds", "nan"], "no time in seconds"),
+        (["verify", "refs.bib", "--seconds", "soon"], "soon"),
         (["verify", "--fix", "out.bib"], "--fix corrects one bibliography"),
         (["verify", "empty.bib"], "holds no reference"),
         (["verify", "binary.bib"], "binary"),

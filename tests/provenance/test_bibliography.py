@@ -228,6 +228,11 @@ def test_mixed_encodings_are_read_line_by_line_and_noted(tmp_path: Path) -> None
     assert any("not UTF-8" in problem for problem in found.problems)
 
 
+def test_a_few_control_characters_make_no_binary_file(tmp_path: Path) -> None:
+    (tmp_path / "x.bib").write_text("@misc{k, title={A\0B\x07}}", encoding="utf-8")
+    assert read_bibliography(tmp_path / "x.bib")[0].title == "A B"
+
+
 def test_spaces_that_do_not_break_and_control_characters_are_spaces() -> None:
     found = bibtex("@misc{k, title={A\u00a0B\x07C\u200bD\x1b[31m}}")
     assert found.title == "A B C D [31m"

@@ -12,6 +12,7 @@ from provenance.citation_text import Checked
 from provenance.citations import Library, check_targets
 from provenance.evidence import Archive
 from provenance.http import OfflineFetcher
+from provenance.local_index import build_index, open_index
 from provenance.targets import Targets, identifier
 from provenance.works import CitationReport
 from tests.provenance.loopback import hanging, loopback_client, openreview_challenge, respond, serve
@@ -154,3 +155,34 @@ def test_an_identifier_alone_is_looked_up(tmp_path: Path) -> None:
     [report] = checked.reports
     assert report.existence == "found"
     assert GATED_DELTANET.title in {work.title for work in report.works}
+
+
+def test_what_a_local_index_settles_is_not_searched_for(bib: Path, tmp_path: Path) -> None:
+    (tmp_path / "known.bib").write_text(
+        """@inproceedings{DBLP:conf/icml/KatharopoulosV020,
+  author = {Angelos Katharopoulos and Apoorv Vyas and Nikolaos Pappas and Fran{\\c{c}}ois Fleuret},
+  title = {Transformers are RNNs: Fast Autoregressive Transformers with Linear Attention},
+  booktitle = {Proceedings of the 37th International Conference on Machine Learning, {ICML} 2020},
+  pages = {5156--5165},
+  year = {2020}
+}""",
+        encoding="utf-8",
+    )
+    build_index([str(tmp_path / "known.bib")], tmp_path / "index")
+    library_index = open_index(tmp_path / "index")
+    with serve(routes()) as server:
+        client = loopback_client(server, Archive(tmp_path / "evidence"))
+        [checked] = check_targets(Targets(files=(bib,)), Library(client, library_index))
+        asked = [seen.target for seen in server.requests]
+    assert summary(checked) == EXPECTED
+    assert not any("RNNs" in target for target in asked)
+    assert any("Recurrent" in target for target in asked)
+
+
+def test_asking_ends_when_its_time_is_over(bib: Path, tmp_path: Path) -> None:
+    with serve(routes()) as server:
+        client = loopback_client(server, Archive(tmp_path / "evidence"))
+        [checked] = check_targets(Targets(files=(bib,)), Library(client, seconds=0))
+        assert not server.requests
+    assert {r.verdict for r in checked.reports} == {"unverifiable"}
+    assert "the time for asking was over" in checked.reports[0].silent["DBLP"]
