@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from provenance.text import brief
 from provenance.works import CitationFinding, CitationReport, CitationVerdict, Work
 from records.exchange import printable, table
 from records.models import Severity
@@ -35,7 +36,6 @@ _LEVELS: dict[Severity | None, str] = {
 _SARIF = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_CUT = r"\g<1>..."
 _LONGEST = 300
 """Characters of one value that a table shows."""
 
@@ -135,11 +135,8 @@ def _short(text: str | None) -> str:
 
 
 def _gaps(reports: Sequence[CitationReport]) -> list[str]:
-    """Return a line for each source that could not be asked, addresses cut to their beginning."""
-    return [
-        f"{source}: {_short(re.sub(r'(https?://[^ ]{40})[^ ;]{12,}', _CUT, reason))}"
-        for source, reason in silent(reports).items()
-    ]
+    """Return a line for each source that could not be asked."""
+    return [f"{s}: {_short(brief(reason))}" for s, reason in silent(reports).items()]
 
 
 def _table(reports: Sequence[CitationReport], name: str) -> str:

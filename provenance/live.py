@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from provenance.case import Store
-from provenance.lookup import Echo, fetch_all
+from provenance.lookup import Echo, fetch_all, unreadable
 from provenance.match import parse_venue, volume_number
 from provenance.sources import arxiv, openreview, paper_text, pmlr, reference_list
 from provenance.works import Answer, Fetcher, Request, Work
@@ -98,7 +98,7 @@ def _take(task: _Task, answer: Answer | str, asked: Asked) -> Sequence[_Task]:
         try:
             asked.records += read(answer)
         except UnreadableAnswer as error:
-            asked.silent.setdefault(source, str(error))
+            asked.silent.setdefault(source, unreadable(error))
     try:
         return task.follow(answer)
     except UnreadableAnswer:

@@ -149,7 +149,12 @@ def _read(question: Question, answer: Answer | str) -> Reply:
     try:
         return Reply(tuple(question.parse(answer.body, answer.capture.evidence_id)))
     except UnreadableAnswer as error:
-        return Reply(reason=str(error))
+        return Reply(reason=unreadable(error))
+
+
+def unreadable(error: UnreadableAnswer) -> str:
+    """Return the reason that an answer cannot be read, and what to do: it is archived as it is."""
+    return f"{error}; ask again with --refresh"
 
 
 def fetch_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,11 @@ def reports_text(reports: Sequence[PaperReport], width: int = 100) -> str:
     return "\n\n".join(parts)
 
 
+def brief(reason: str) -> str:
+    """Return why a source was silent, with addresses cut to their beginning."""
+    return re.sub(r"(https?://[^ ]{40})[^ ;]{12,}", r"\g<1>...", reason)
+
+
 def _line(text: str) -> str:
     """Return a text on one line, without what a terminal would obey."""
     return printable(" ".join(text.split()))
@@ -68,7 +74,7 @@ def asked_text(answered: Sequence[str], silent: Mapping[str, str]) -> str:
         lines.append(f"Answered, now or in the archive: {', '.join(answered)}.")
     if silent:
         lines.append("Could not be asked, so what is on record stands:")
-        lines += [f"  {source}: {_line(reason)}" for source, reason in silent.items()]
+        lines += [f"  {source}: {_line(brief(reason))}" for source, reason in silent.items()]
     return "\n".join(lines or ["No source needed to be asked."])
 
 
