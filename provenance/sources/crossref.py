@@ -9,15 +9,14 @@ either, so a search often finds another work.
 from __future__ import annotations
 
 import html
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from provenance.match import fold, venue_series
+from provenance.sources.answers import listed, mapped, read_json, year
 from provenance.works import Request, Work, WorkKind
-from records.errors import UnreadableAnswer
 
 SOURCE = "Crossref"
 PARSER = "crossref/1"
@@ -58,14 +57,8 @@ def parse(body: bytes, evidence_id: str) -> list[Work]:
     Raises:
         UnreadableAnswer: the body is not Crossref's JSON.
     """
-    try:
-        answer = json.loads(body)
-        message = answer["message"]
-        items = message.get("items", [message])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableAnswer(
-            f"{SOURCE} answers with something that is no list of works ({type(error).__name__})"
-        ) from error
+    message = mapped(read_json(body, SOURCE, "message"))
+    items = listed(message["items"]) if "items" in message else [message]
     works = [_work(item, evidence_id) for item in items if isinstance(item, Mapping)]
     return [work for work in works if work is not None]
 
@@ -81,7 +74,7 @@ def _work(item: Mapping[str, Any], evidence_id: str) -> Work | None:
         authority="crossref",
         work_key=doi,
         title=title,
-        authors=tuple(name for a in _list(item.get("author")) if (name := _name(a))),
+        authors=tuple(name for a in listed(item.get("author")) if (name := _name(a))),
         year=_year(item),
         kind=kind,
         venue=venue,
@@ -96,10 +89,6 @@ def _work(item: Mapping[str, Any], evidence_id: str) -> Work | None:
     )
 
 
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _plain(value: object) -> str:
     """Return text in one line, without markup and entities; "" for what is no text."""
     if not isinstance(value, str | int):
@@ -110,8 +99,8 @@ def _plain(value: object) -> str:
 
 def _title(item: Mapping[str, Any]) -> str:
     """Return the title with its subtitle, unless the title has it already."""
-    titles = [text for t in _list(item.get("title")) if (text := _plain(t))]
-    subtitles = [text for t in _list(item.get("subtitle")) if (text := _plain(t))]
+    titles = [text for t in listed(item.get("title")) if (text := _plain(t))]
+    subtitles = [text for t in listed(item.get("subtitle")) if (text := _plain(t))]
     if not titles:
         return ""
     rest = subtitles[0] if subtitles and fold(subtitles[0]) not in fold(titles[0]) else ""
@@ -120,7 +109,7 @@ def _title(item: Mapping[str, Any]) -> str:
 
 def _venue(item: Mapping[str, Any]) -> str | None:
     """Return the container's name, of a series and a volume in it the volume's."""
-    names = [text for name in _list(item.get("container-title")) if (text := _plain(name))]
+    names = [text for name in listed(item.get("container-title")) if (text := _plain(name))]
     return names[-1] if names else None
 
 
@@ -135,12 +124,10 @@ def _name(author: object) -> str:
 def _year(item: Mapping[str, Any]) -> int | None:
     """Return the year of the printed issue, else of the first publication."""
     for name in ("published-print", "issued", "published"):
-        date = item.get(name)
-        parts = date.get("date-parts") if isinstance(date, Mapping) else None
-        if isinstance(parts, list) and parts and isinstance(parts[0], list) and parts[0]:
-            year = parts[0][0]
-            if isinstance(year, int) and 1000 <= year <= 2999:
-                return year
+        parts = listed(mapped(item.get(name)).get("date-parts"))
+        first = listed(parts[0]) if parts else []
+        if first and (found := year(first[0])) is not None:
+            return found
     return None
 
 
@@ -149,6 +136,6 @@ def _retracted(item: Mapping[str, Any], title: str) -> bool | None:
 
     Crossref knows of updates that publishers deposit, so that it names none proves nothing.
     """
-    updates = [u.get("type") for u in _list(item.get("updated-by")) if isinstance(u, Mapping)]
+    updates = [u.get("type") for u in listed(item.get("updated-by")) if isinstance(u, Mapping)]
     called = re.match(r"\[?retracted\b|retraction of:?", title, re.IGNORECASE)
     return True if called or "retraction" in updates or "removal" in updates else None

@@ -8,15 +8,14 @@ entities. Records of CoRR are arXiv's entries and no publication.
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from provenance.match import venue_series
+from provenance.sources.answers import listed, mapped, read_json
 from provenance.works import Request, Work, WorkKind
-from records.errors import UnreadableAnswer
 
 SOURCE = "DBLP"
 PARSER = "dblp/1"
@@ -45,13 +44,7 @@ def parse(body: bytes, evidence_id: str) -> list[Work]:
     Raises:
         UnreadableAnswer: the body is not the JSON of a search.
     """
-    try:
-        hits = json.loads(body)["result"]["hits"]
-        found = hits.get("hit", [])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableAnswer(
-            f"{SOURCE} answers with something that is no search result ({type(error).__name__})"
-        ) from error
+    found = listed(mapped(read_json(body, SOURCE, "result", "hits")).get("hit"))
     infos = [hit.get("info") for hit in found if isinstance(hit, Mapping)]
     works = [describe(info, evidence_id) for info in infos if isinstance(info, Mapping)]
     return [work for work in works if work is not None]

@@ -7,15 +7,14 @@ that is a conference or a journal does, and only if the work has one such place.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from provenance.match import venue_series
+from provenance.sources.answers import items_of, line, listed, mapped, year
 from provenance.works import Request, Work, WorkKind
-from records.errors import UnreadableAnswer
 
 SOURCE = "OpenAlex"
 PARSER = "openalex/1"
@@ -54,28 +53,21 @@ def parse(body: bytes, evidence_id: str) -> list[Work]:
     Raises:
         UnreadableAnswer: the body is not OpenAlex's JSON.
     """
-    try:
-        answer = json.loads(body)
-        items = answer["results"] if "results" in answer else [answer] if answer["id"] else []
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableAnswer(
-            f"{SOURCE} answers with something that is no work ({type(error).__name__})"
-        ) from error
-    works = [describe(item, evidence_id) for item in _list(items) if isinstance(item, Mapping)]
+    items = items_of(body, SOURCE, "results", "id")
+    works = [describe(item, evidence_id) for item in items if isinstance(item, Mapping)]
     return [work for work in works if work is not None]
 
 
 def describe(item: Mapping[str, Any], evidence_id: str) -> Work | None:
     """Describe one work, of the API or of the snapshot; None without key or title."""
-    key, title = _line(item.get("id")), _line(item.get("title") or item.get("display_name"))
+    key, title = line(item.get("id")), line(item.get("title") or item.get("display_name"))
     if not key or not title:
         return None
-    places = [place for place in _list(item.get("locations")) if isinstance(place, Mapping)]
+    places = [place for place in listed(item.get("locations")) if isinstance(place, Mapping)]
     venue, kind = _published_in(places)
-    year, biblio = item.get("publication_year"), item.get("biblio")
-    biblio = biblio if venue and isinstance(biblio, Mapping) else {}
+    biblio = mapped(item.get("biblio")) if venue else {}
     retracted = item.get("is_retracted")
-    doi = _line(item.get("doi")).lower().removeprefix("https://doi.org/")
+    doi = line(item.get("doi")).lower().removeprefix("https://doi.org/")
     return Work(
         source=SOURCE,
         authority="openalex",
@@ -83,12 +75,12 @@ def describe(item: Mapping[str, Any], evidence_id: str) -> Work | None:
         title=title,
         authors=_authors(item),
         authors_complete=item.get("is_authors_truncated") is not True,
-        year=year if isinstance(year, int) and 1000 <= year <= 2999 else None,
+        year=year(item.get("publication_year")),
         kind=kind,
         venue=venue,
         series=venue_series(venue) if venue else None,
-        volume=_line(biblio.get("volume")) or None,
-        number=_line(biblio.get("issue")) or None,
+        volume=line(biblio.get("volume")) or None,
+        number=line(biblio.get("issue")) or None,
         pages=_pages(biblio),
         doi=None if not doi or doi.startswith("10.48550/") else doi,
         arxiv_id=_arxiv_id(places, doi),
@@ -98,14 +90,6 @@ def describe(item: Mapping[str, Any], evidence_id: str) -> Work | None:
     )
 
 
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _line(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
 def _authors(item: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names as they stand on the work.
 
@@ -113,11 +97,11 @@ def _authors(item: Mapping[str, Any]) -> tuple[str, ...]:
     then another person.
     """
     names = []
-    for each in _list(item.get("authorships")):
+    for each in listed(item.get("authorships")):
         if isinstance(each, Mapping):
             author = each.get("author")
             profile = author.get("display_name") if isinstance(author, Mapping) else None
-            names.append(_line(each.get("raw_author_name")) or _line(profile))
+            names.append(line(each.get("raw_author_name")) or line(profile))
     return tuple(name for name in names if name)
 
 
@@ -127,7 +111,7 @@ def _published_in(places: Sequence[Mapping[str, Any]]) -> tuple[str | None, Work
     for place in places:
         source = place.get("source")
         if isinstance(source, Mapping) and source.get("type") in _KINDS:
-            name = _line(source.get("display_name"))
+            name = line(source.get("display_name"))
             if name:
                 found[name] = _KINDS[str(source["type"])]
     if len(found) == 1:
@@ -136,11 +120,11 @@ def _published_in(places: Sequence[Mapping[str, Any]]) -> tuple[str | None, Work
 
 
 def _is_arxiv(place: Mapping[str, Any]) -> bool:
-    return bool(_ARXIV.search(_line(place.get("landing_page_url"))))
+    return bool(_ARXIV.search(line(place.get("landing_page_url"))))
 
 
 def _arxiv_id(places: Sequence[Mapping[str, Any]], doi: str) -> str | None:
-    text = " ".join([doi, *(_line(place.get("landing_page_url")) for place in places)])
+    text = " ".join([doi, *(line(place.get("landing_page_url")) for place in places)])
     ids = {match["id"] or match["doi"] for match in _ARXIV.finditer(text)}
     return ids.pop() if len(ids) == 1 else None
 
@@ -148,10 +132,10 @@ def _arxiv_id(places: Sequence[Mapping[str, Any]], doi: str) -> str | None:
 def _owner(places: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the link to the page of who published the proceedings, if one is there."""
     hosts = ("proceedings.mlr.press", "openreview.net", "proceedings.neurips.cc", "papers.nips.cc")
-    links = [_line(place.get("landing_page_url")) for place in places]
+    links = [line(place.get("landing_page_url")) for place in places]
     return next((link for link in links if any(host in link for host in hosts)), None)
 
 
 def _pages(biblio: Mapping[str, Any]) -> str | None:
-    ends = [_line(biblio.get("first_page")), _line(biblio.get("last_page"))]
+    ends = [line(biblio.get("first_page")), line(biblio.get("last_page"))]
     return "-".join(dict.fromkeys(end for end in ends if end)) or None

@@ -7,15 +7,14 @@ What it gives as the venue of a preprint is arXiv, which is none.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from provenance.match import fold, venue_series
+from provenance.sources.answers import items_of, line, listed, mapped, year
 from provenance.works import Request, Work, WorkKind
-from records.errors import UnreadableAnswer
 
 SOURCE = "Semantic Scholar"
 PARSER = "semantic-scholar/1"
@@ -46,65 +45,47 @@ def parse(body: bytes, evidence_id: str) -> list[Work]:
     Raises:
         UnreadableAnswer: the body is not Semantic Scholar's JSON.
     """
-    try:
-        answer = json.loads(body)
-        papers = answer["data"] if "data" in answer else [answer] if answer["paperId"] else []
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableAnswer(
-            f"{SOURCE} answers with something that is no paper ({type(error).__name__})"
-        ) from error
-    works = [describe(paper, evidence_id) for paper in _list(papers) if isinstance(paper, Mapping)]
+    papers = items_of(body, SOURCE, "data", "paperId")
+    works = [describe(paper, evidence_id) for paper in papers if isinstance(paper, Mapping)]
     return [work for work in works if work is not None]
 
 
 def describe(paper: Mapping[str, Any], evidence_id: str) -> Work | None:
     """Describe one paper as the API gives it; None without key or title."""
-    key, title = _line(paper.get("paperId")), _line(paper.get("title"))
+    key, title = line(paper.get("paperId")), line(paper.get("title"))
     if not key or not title:
         return None
-    ids = _mapping(paper.get("externalIds"))
-    dblp = _line(ids.get("DBLP")) or None
+    ids = mapped(paper.get("externalIds"))
+    dblp = line(ids.get("DBLP")) or None
     venue = _venue(paper)
-    doi = _line(ids.get("DOI")).lower()
-    year, journal = paper.get("year"), _mapping(paper.get("journal")) if venue else {}
+    doi = line(ids.get("DOI")).lower()
+    journal = mapped(paper.get("journal")) if venue else {}
     return Work(
         source=SOURCE,
         authority="semantic_scholar",
         work_key=key,
         title=title,
         authors=tuple(
-            name for a in _list(paper.get("authors")) if (name := _line(_mapping(a).get("name")))
+            name for a in listed(paper.get("authors")) if (name := line(mapped(a).get("name")))
         ),
-        year=year if isinstance(year, int) and 1000 <= year <= 2999 else None,
+        year=year(paper.get("year")),
         kind=_kind(dblp, venue, paper),
         venue=venue,
         series=venue_series(venue) if venue else None,
-        volume=_line(journal.get("volume")) or None,
-        pages=_line(journal.get("pages")) or None,
+        volume=line(journal.get("volume")) or None,
+        pages=line(journal.get("pages")) or None,
         doi=None if not doi or doi.startswith("10.48550/") else doi,
         arxiv_id=_arxiv_id(ids, doi),
         dblp_key=dblp,
-        url=_line(paper.get("url")) or None,
+        url=line(paper.get("url")) or None,
         evidence_id=evidence_id,
     )
 
 
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _line(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
 def _venue(paper: Mapping[str, Any]) -> str | None:
     """Return the venue, the fuller name first; None for a repository."""
-    names = (_mapping(paper.get("publicationVenue")).get("name"), paper.get("venue"))
-    venue = next((text for name in names if (text := _line(name))), "")
+    names = (mapped(paper.get("publicationVenue")).get("name"), paper.get("venue"))
+    venue = next((text for name in names if (text := line(name))), "")
     return venue if venue and fold(venue) not in _REPOSITORIES else None
 
 
@@ -116,11 +97,11 @@ def _kind(dblp: str | None, venue: str | None, paper: Mapping[str, Any]) -> Work
         return "workshop"
     if dblp and dblp.startswith(("conf/", "journals/")) and not dblp.startswith("journals/corr/"):
         return "proceedings" if dblp.startswith("conf/") else "journal"
-    label = _mapping(paper.get("publicationVenue")).get("type")
+    label = mapped(paper.get("publicationVenue")).get("type")
     kinds: dict[object, WorkKind] = {"conference": "proceedings", "journal": "journal"}
     return kinds.get(label)
 
 
 def _arxiv_id(ids: Mapping[str, Any], doi: str) -> str | None:
     match = re.fullmatch(r"10\.48550/arxiv\.(.+)", doi)
-    return _line(ids.get("ArXiv")) or (match[1] if match else None)
+    return line(ids.get("ArXiv")) or (match[1] if match else None)
