@@ -25,7 +25,7 @@ PARSER = "crossref/1"
 _API = "https://api.crossref.org/works"
 _FIELDS = (
     "DOI,title,subtitle,author,container-title,issued,published,published-print,type,page,volume,"
-    "issue,relation,update-to,event,URL"
+    "issue,updated-by,URL"
 )
 _KINDS: Mapping[str, WorkKind] = {
     "proceedings-article": "proceedings",

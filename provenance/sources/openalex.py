@@ -20,11 +20,11 @@ SOURCE = "OpenAlex"
 PARSER = "openalex/1"
 """Name and version of the parser; the version goes up when it reads anything differently."""
 
+MOST_AUTHORS = 100
+"""A work's list of authors is cut after so many."""
+
 _API = "https://api.openalex.org/works"
-_FIELDS = (
-    "id,doi,title,publication_year,type,ids,authorships,locations,biblio,is_retracted,"
-    "is_authors_truncated"
-)
+_FIELDS = "id,doi,title,publication_year,type,ids,authorships,locations,biblio,is_retracted"
 _ARXIV = re.compile(
     r"arxiv\.org/(?:abs|pdf)/(?P<id>\d{4}\.\d{4,5})|10\.48550/arxiv\.(?P<doi>\d{4}\.\d{4,5})", re.I
 )
@@ -74,7 +74,7 @@ def describe(item: Mapping[str, Any], evidence_id: str) -> Work | None:
         work_key=key.rpartition("/")[2],
         title=title,
         authors=_authors(item),
-        authors_complete=item.get("is_authors_truncated") is not True,
+        authors_complete=len(listed(item.get("authorships"))) < MOST_AUTHORS,
         year=year(item.get("publication_year")),
         kind=kind,
         venue=venue,
