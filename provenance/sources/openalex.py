@@ -21,7 +21,7 @@ PARSER = "openalex/1"
 """Name and version of the parser; the version goes up when it reads anything differently."""
 
 MOST_AUTHORS = 100
-"""A work's list of authors is cut after so many."""
+"""In a list of works, each list of authors is cut after so many; a work by itself has them all."""
 
 _API = "https://api.openalex.org/works"
 _FIELDS = "id,doi,title,publication_year,type,ids,authorships,locations,biblio,is_retracted"
@@ -74,7 +74,7 @@ def describe(item: Mapping[str, Any], evidence_id: str) -> Work | None:
         work_key=key.rpartition("/")[2],
         title=title,
         authors=_authors(item),
-        authors_complete=len(listed(item.get("authorships"))) < MOST_AUTHORS,
+        authors_complete=len(listed(item.get("authorships"))) != MOST_AUTHORS,
         year=year(item.get("publication_year")),
         kind=kind,
         venue=venue,
