@@ -128,6 +128,10 @@ def _require_possible(options: argparse.Namespace, targets: Targets) -> None:
         )
     if options.fix is not None and len(targets.files) != 1:
         raise ConfigError(f"--fix corrects one bibliography, and {len(targets.files)} are named")
+    if options.fix is not None:
+        from provenance.fix import require_fixable
+
+        require_fixable(targets.files[0], options.fix)
 
 
 def _check_citations(
@@ -135,7 +139,7 @@ def _check_citations(
 ) -> list[Checked]:
     if not targets.files and not targets.identifiers:
         return []
-    from provenance.citations import Library, check_targets
+    from provenance.citations import Library, check_targets, stored
 
     index = None
     if options.index:
@@ -143,7 +147,10 @@ def _check_citations(
 
         index = open_index(workspace.home / "index")
     library = Library(_fetcher(options, workspace), index, options.seconds)
-    return check_targets(targets, library, _say)
+    checked = check_targets(targets, library, _say)
+    for each in checked:
+        workspace.append(f"references/{each.name}", stored(each))
+    return checked
 
 
 def _write_fixed(source: Path, target: Path, checked: Checked) -> None:

@@ -6,7 +6,7 @@ order; a reference that the index settles is not searched for elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,6 +19,7 @@ from provenance.questions import SourcePlanner
 from provenance.sources.arxiv import with_former_titles
 from provenance.targets import Targets
 from provenance.works import CitationReport, Fetcher, Reference
+from records.models import ReferenceCheck
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,24 @@ def check_targets(targets: Targets, library: Library, echo: Echo = lambda _: Non
         named.append(("identifiers", list(targets.identifiers)))
     reports = iter(check_references([r for _, part in named for r in part], library, echo))
     return [Checked(name, duplicates(list(islice(reports, len(part))))) for name, part in named]
+
+
+def stored(checked: Checked) -> list[ReferenceCheck]:
+    """Return what was found of a bibliography as records of the store."""
+    return [row for report in checked.reports for row in _stored(checked.name, report)]
+
+
+def _stored(file: str, report: CitationReport) -> Iterator[ReferenceCheck]:
+    head = ReferenceCheck(
+        file=file,
+        entry=report.reference.key,
+        title=report.reference.title,
+        existence=report.existence,
+        verdict=report.verdict,
+    )
+    yield head
+    for finding in report.findings:
+        yield head.model_copy(update=dict(finding))
 
 
 def check_references(

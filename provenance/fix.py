@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from provenance.bibliography import decode
+from provenance.bibliography import decode, read_bibliography
 from provenance.match import normal_pages
 from provenance.works import CitationReport, Work
 from records.errors import BibliographyError
@@ -28,12 +28,7 @@ def write_fixed(source: Path, target: Path, reports: Sequence[CitationReport]) -
         BibliographyError: the source is no BibTeX file, the target is the source itself (by
             another name too), or it cannot be written; nothing is written then.
     """
-    if any(report.reference.format != "bibtex" for report in reports):
-        raise BibliographyError(f"only BibTeX files are corrected, and {source} is none")
-    if target.exists() and target.samefile(source):
-        raise BibliographyError(
-            f"{target} is the bibliography itself; name another file for the corrected copy"
-        )
+    require_fixable(source, target)
     try:
         text, _ = decode(source.read_bytes())
         fixed, count = fixed_bibtex(text, reports)
@@ -43,6 +38,21 @@ def write_fixed(source: Path, target: Path, reports: Sequence[CitationReport]) -
             f"the corrected bibliography {target} cannot be written: {error.strerror or error}"
         ) from error
     return count
+
+
+def require_fixable(source: Path, target: Path) -> None:
+    """Refuse what cannot be corrected, before anything is asked.
+
+    Raises:
+        BibliographyError: the source is no BibTeX file or cannot be read, or the target is the
+            source itself, by another name too.
+    """
+    if target.exists() and source.exists() and target.samefile(source):
+        raise BibliographyError(
+            f"{target} is the bibliography itself; name another file for the corrected copy"
+        )
+    if any(reference.format != "bibtex" for reference in read_bibliography(source)):
+        raise BibliographyError(f"only BibTeX files are corrected, and {source} is none")
 
 
 def fixed_bibtex(text: str, reports: Sequence[CitationReport]) -> tuple[str, int]:

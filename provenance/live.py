@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,14 +33,14 @@ BATCH = 100
 
 _ROUNDS = 8
 
-Reader = Callable[[Answer], Iterable[Record]]
+Reader = Callable[[Answer], Iterable[Evidence | ListEntry]]
 
 
 @dataclass
 class Asked:
     """What came of asking: records to append, who answered, and who did not, with the reason."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[Evidence | ListEntry] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     silent: dict[str, str] = field(default_factory=dict)
 
@@ -105,6 +106,14 @@ def _take(task: _Task, answer: Answer | str, asked: Asked) -> Sequence[_Task]:
         return ()  # a reader has said so
 
 
+def by_answer(records: Sequence[Evidence | ListEntry]) -> dict[str, list[Record]]:
+    """Return the records by what was asked, so that a later answer replaces the earlier one's."""
+    parts: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        parts[record.evidence_id.removeprefix("warc:").partition("-")[0]].append(record)
+    return parts
+
+
 # What to ask
 
 
@@ -153,10 +162,10 @@ def _html(store: Store, paper_id: str) -> _Task:
     identifier = (paper.arxiv_id if paper else None) or paper_id
     claims = any(claim.paper_id == paper_id for claim in store.claims)
 
-    def text(answer: Answer) -> list[Record]:
+    def text(answer: Answer) -> list[Evidence | ListEntry]:
         return [paper_text_of(answer, identifier)]
 
-    def references(answer: Answer) -> list[Record]:
+    def references(answer: Answer) -> list[Evidence | ListEntry]:
         return reference_lists(answer, identifier)
 
     readers = (references, text) if claims else (references,)
@@ -224,7 +233,7 @@ def _volume_tasks(volume: str) -> list[_Task]:
     ]
 
 
-def volume_page(answer: Answer, volume: str) -> list[Record]:
+def volume_page(answer: Answer, volume: str) -> list[Evidence | ListEntry]:
     """Return the header of a volume, and its papers as the accepted list of the conference."""
     page = pmlr.parse_volume_page(answer.body)
     header = _evidence(
@@ -304,7 +313,7 @@ def _list_task(series: str, year: int, offset: int, before: tuple[Work, ...]) ->
         whole = found.notes < openreview.PAGE
         return found, works, whole
 
-    def read(answer: Answer) -> list[Record]:
+    def read(answer: Answer) -> list[Evidence | ListEntry]:
         _, works, whole = page(answer)
         return accepted_list(answer, series, year, works) if whole else []
 
@@ -315,7 +324,9 @@ def _list_task(series: str, year: int, offset: int, before: tuple[Work, ...]) ->
     return _Task(request, (read,), follow)
 
 
-def accepted_list(answer: Answer, series: str, year: int, works: Sequence[Work]) -> list[Record]:
+def accepted_list(
+    answer: Answer, series: str, year: int, works: Sequence[Work]
+) -> list[Evidence | ListEntry]:
     """Return the accepted papers among all submissions of a conference, as a list."""
     accepted = [work for work in works if work.series == series and work.year == year]
     if not accepted:
@@ -341,7 +352,7 @@ def accepted_list(answer: Answer, series: str, year: int, works: Sequence[Work])
 # Reference lists
 
 
-def reference_lists(answer: Answer, arxiv_id: str) -> list[Record]:
+def reference_lists(answer: Answer, arxiv_id: str) -> list[Evidence | ListEntry]:
     """Return the reference list of a paper from its HTML."""
     found = reference_list.parse_references(answer.body)
     facts = {"arxiv_id": arxiv_id, "length": len(found), "entries": found}

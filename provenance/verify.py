@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from provenance.case import Store
 from provenance.checks import check_paper, rules_id
-from provenance.live import Asked, ask
+from provenance.live import Asked, ask, by_answer
 from provenance.lookup import Echo
 from provenance.works import Fetcher
 from records.errors import UnknownPaper
@@ -73,9 +73,9 @@ def verify(
     asked = Asked()
     if fetcher is not None:
         asked = ask(store, fetcher, papers=papers, seconds=seconds, echo=echo)
-        if asked.records:
-            workspace.append("live", asked.records)
-            store = Store.of(workspace.records())
+        for answer, records in by_answer(asked.records).items():
+            workspace.append(f"live/{answer}", records)
+        store = Store.of(workspace.records())
     reports = [_report(paper_id, store) for paper_id in papers]
     for report in reports:
         workspace.append(f"verify/{report.paper_id}", report.checks)

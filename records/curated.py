@@ -37,9 +37,10 @@ from records.models import (
     ListEntry,
     Paper,
     Record,
+    ReferenceCheck,
 )
 
-_TYPES = {name: model for name, model in RECORD_TYPES.items() if model is not Check}
+_TYPES = {n: model for n, model in RECORD_TYPES.items() if model not in (Check, ReferenceCheck)}
 SHIPPED = Path(__file__).parent / "data"
 
 

@@ -36,6 +36,7 @@ from records.models import (
     ListEntry,
     Paper,
     Record,
+    ReferenceCheck,
     current_runs,
     digest,
     distinct,
@@ -305,6 +306,7 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
         "checks": [
             {"check_id": c.check_id, **row} for c, row in zip(checks, _rows(checks), strict=True)
         ],
+        "reference_checks": _rows(distinct(records, ReferenceCheck)),
         "citations": _rows(distinct(records, Citation)),
         "claims": _numbered(_rows(claims)),
         "runs": [

@@ -37,6 +37,7 @@ from records.models import (
     ListEntry,
     Paper,
     Record,
+    ReferenceCheck,
     Run,
 )
 
@@ -47,6 +48,7 @@ RECORD_TYPES: dict[str, type[Record]] = {
     "assertion": Assertion,
     "check": Check,
     "citation": Citation,
+    "reference": ReferenceCheck,
     "claim": Claim,
     "curve": Curve,
     "run": Run,

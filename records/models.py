@@ -173,6 +173,29 @@ class Citation(Record):
     position: int | None = Field(default=None, ge=1, lt=2**31)
 
 
+class ReferenceCheck(Record):
+    """What was found of one field of an entry of a bibliography; one more a reference, of no field.
+
+    ``file`` is the bibliography as it was named, ``entry`` the key in it. ``existence`` tells
+    whether the cited work was found, ``verdict`` sums up the whole entry. ``outcome`` and
+    ``severity`` are those of the field.
+    """
+
+    file: str
+    entry: str
+    title: str | None = None
+    existence: str
+    verdict: str
+    field: str | None = None
+    outcome: Outcome | None = None
+    severity: Severity | None = None
+    cited: str | None = None
+    found: str | None = None
+    source: str | None = None
+    reason: str = ""
+    evidence_ids: tuple[str, ...] = ()
+
+
 class Tolerance(Record):
     """How far a measured value may lie from the claimed one: the larger of the two bounds.
 

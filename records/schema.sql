@@ -32,6 +32,13 @@ CREATE TABLE checks (
     evidence_ids VARCHAR[], grade VARCHAR
 );
 
+-- bibliographies that fwp verify was given: a row for each finding, one without a field for each entry
+CREATE TABLE reference_checks (
+    file VARCHAR, entry VARCHAR, title VARCHAR, existence VARCHAR, verdict VARCHAR, field VARCHAR,
+    outcome VARCHAR, severity VARCHAR, cited VARCHAR, found VARCHAR, source VARCHAR,
+    reason VARCHAR, evidence_ids VARCHAR[]
+);
+
 CREATE TABLE citations (
     citing_id VARCHAR, cited_id VARCHAR, evidence_id VARCHAR, position INTEGER
 );

@@ -96,6 +96,20 @@ def test_sarif_and_markdown_are_for_other_programs(run: Run, home: Path, tmp_pat
 
 
 @pytest.mark.usefixtures("online")
+def test_sql_reaches_what_was_found_last_of_each_bibliography(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    sql = "SELECT entry, verdict, field, severity FROM reference_checks WHERE severity = 'wrong'"
+    path = bib(tmp_path, RIGHT + WRONG)
+    run("verify", path, "--home", home)
+    found = run("query", sql, "--home", home, "--format", "csv").out
+    assert found.splitlines()[1:] == ["schlag,wrong,venue,wrong"]
+    path.write_text(RIGHT, encoding="utf-8")
+    run("verify", path, "--home", home)
+    assert run("query", sql, "--home", home, "--format", "csv").out.splitlines()[1:] == []
+
+
+@pytest.mark.usefixtures("online")
 def test_csv_has_a_row_for_each_finding(run: Run, home: Path, tmp_path: Path) -> None:
     out = run("verify", bib(tmp_path, WRONG), "--home", home, "--format", "csv").out
     rows = list(csv.DictReader(out.splitlines()))

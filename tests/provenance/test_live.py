@@ -182,3 +182,18 @@ def test_a_new_parser_reads_the_archived_bytes_anew(
     entry = next(e for e in latest.values() if e.kind == "arxiv-entry" and e.sha256)
     assert entry.facts["parser"] == "arxiv/2"
     assert by_value(found.reports[0].statuses)["arxiv comment", "absent"] == "verified"
+
+
+def test_asking_about_another_paper_keeps_what_was_captured_of_the_first(
+    workspace: Workspace, routes: dict[str, Handler]
+) -> None:
+    def captured(paper: str) -> set[str]:
+        records = [r for r in workspace.records() if isinstance(r, Evidence) and r.sha256]
+        return {r.evidence_id for r in records if r.facts.get("arxiv_id") == paper}
+
+    verified(workspace, routes)
+    before = captured(PAPER)
+    verified(workspace, routes, "2106.06295")
+    assert before
+    assert captured(PAPER) >= before
+    assert captured("2106.06295")
