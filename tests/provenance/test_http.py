@@ -788,3 +788,22 @@ def test_a_kill_keeps_what_was_fetched_and_the_next_run_goes_on(
     targets = [seen.target for seen in server.requests]
     assert targets == [f"/{n}" for n in [*range(11), *range(10, 20)]]
     assert len(list(archive.captures())) == 20
+
+
+def test_a_host_whose_name_cannot_be_resolved_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a network nothing resolves, and waiting for it would only cost time."""
+
+    def no_address(*_: Any, **__: Any) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_address)
+    clock = FakeClock()
+    client = Client(Archive(tmp_path), ClientConfig(contact=None), clock=clock, environ={})
+    for word in ("one", "two"):
+        request = Request(source="DBLP", url=f"https://dblp.org/search/publ/api?q={word}")
+        with pytest.raises(SourceUnavailable, match="its name cannot be resolved"):
+            client.fetch(request)
+    assert client.sent["dblp.org"] == 1
+    assert sum(clock.slept) == 0
