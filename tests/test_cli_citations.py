@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 import fwp
 from provenance.evidence import Archive
@@ -17,6 +20,7 @@ from tests.provenance.loopback import Server, loopback_client, serve
 from tests.provenance.world.whole import routes
 
 Run = Callable[..., Outcome]
+ROOT = Path(__file__).parents[1]
 
 RIGHT = """@inproceedings{katharopoulos20,
   title = {Transformers are {RNN}s: Fast Autoregressive Transformers with Linear Attention},
@@ -261,3 +265,19 @@ def test_bench_verify_prints_the_table_of_the_labelled_cases(run: Run) -> None:
     assert outcome.code == 0
     assert "real citations" in outcome.out
     assert "target at least 95 % detected" in outcome.out
+
+
+def test_the_hooks_and_the_action_call_commands_that_are_there() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    for hook in hooks:
+        program, *arguments = shlex.split(hook["entry"])
+        options = fwp._parser().parse_args([*arguments, "refs.bib"])
+        assert (program, options.targets) == ("fwp", ["refs.bib"])
+        assert re.search(hook["files"], "paper/refs.bib")
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    script = action["runs"]["steps"][-1]["run"]
+    for line in re.findall(r"fwp verify (.*?) (?:>|>>) ", script):
+        words = line.replace("$FILES", "refs.bib").replace('"${options[@]}"', "--strict")
+        assert fwp._parser().parse_args(["verify", *shlex.split(words)]).strict is (
+            "strict" in words
+        )
