@@ -140,13 +140,14 @@ def _check_citations(
     if not targets.files and not targets.identifiers:
         return []
     from provenance.citations import Library, check_targets, stored
+    from provenance.progress import terminal_meter
 
     index = None
     if options.index:
         from provenance.local_index import open_index
 
         index = open_index(workspace.home / "index")
-    library = Library(_fetcher(options, workspace), index, options.seconds)
+    library = Library(_fetcher(options, workspace), index, options.seconds, terminal_meter)
     checked = check_targets(targets, library, _say)
     for each in checked:
         workspace.append(f"references/{each.name}", stored(each))
@@ -469,11 +470,14 @@ def _verify(
     seconds: float = 600.0,
 ) -> list[PaperReport]:
     """Verify papers of the store, and say which sources were asked for it."""
+    from provenance.progress import terminal_meter
     from provenance.text import asked_text
     from provenance.verify import verify as run_checks
     from records.exchange import printable
 
-    found = run_checks(workspace, targets, fetcher, seconds=seconds, echo=_say)
+    found = run_checks(
+        workspace, targets, fetcher, seconds=seconds, echo=_say, meter=terminal_meter
+    )
     if fetcher is not None:
         _say(printable(asked_text(found.answered, found.silent)))
     return list(found.reports)

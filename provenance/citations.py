@@ -15,6 +15,7 @@ from provenance.citation_checks import duplicates, judge
 from provenance.citation_text import Checked
 from provenance.local_index import LocalIndex
 from provenance.lookup import Dossier, Echo, gather
+from provenance.progress import Meter, no_meter
 from provenance.questions import SourcePlanner
 from provenance.sources.arxiv import with_former_titles
 from provenance.targets import Targets
@@ -26,12 +27,14 @@ from records.models import ReferenceCheck
 class Library:
     """Where descriptions of works come from: who answers requests, and a local index if any.
 
-    ``seconds`` bounds the asking; what was not asked by then counts as unavailable.
+    ``seconds`` bounds the asking; what was not asked by then counts as unavailable. ``meter`` shows
+    how far it has come.
     """
 
     fetcher: Fetcher
     index: LocalIndex | None = None
     seconds: float = 600.0
+    meter: Meter = no_meter
 
 
 def check_targets(targets: Targets, library: Library, echo: Echo = lambda _: None) -> list[Checked]:
@@ -73,7 +76,14 @@ def check_references(
     if library.index is not None:
         for dossier in dossiers:
             dossier.add(library.index.candidates(dossier.reference))
-    gather(dossiers, SourcePlanner(), library.fetcher, seconds=library.seconds, echo=echo)
+    gather(
+        dossiers,
+        SourcePlanner(),
+        library.fetcher,
+        seconds=library.seconds,
+        echo=echo,
+        meter=library.meter,
+    )
     return [_judged(dossier, indexed=library.index is not None) for dossier in dossiers]
 
 

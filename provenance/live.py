@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from provenance.case import Store
 from provenance.lookup import Echo, fetch_all, unreadable
 from provenance.match import parse_venue, volume_number
+from provenance.progress import Meter, no_meter
 from provenance.sources import arxiv, openreview, paper_text, pmlr, reference_list
 from provenance.works import Answer, Fetcher, Request, Work
 from records.errors import UnreadableAnswer
@@ -64,6 +65,7 @@ def ask(
     papers: Sequence[str] = (),
     seconds: float = 600.0,
     echo: Echo = lambda _: None,
+    meter: Meter = no_meter,
 ) -> Asked:
     """Ask the sources of the records and return what they say as captured evidence.
 
@@ -73,6 +75,7 @@ def ask(
         papers: those to ask about; none means all.
         seconds: when they have passed, nothing more is asked.
         echo: told how much is asked in each round.
+        meter: told of each answer.
     """
     until = time.monotonic() + seconds
     asked = Asked()
@@ -81,7 +84,7 @@ def ask(
         if not tasks:
             break
         echo(f"looking up: {len(tasks)} things about the records")
-        answers = fetch_all([task.request for task in tasks], fetcher, until)
+        answers = fetch_all([task.request for task in tasks], fetcher, until, meter)
         tasks = [more for task in tasks for more in _take(task, answers[task.request.url], asked)]
     return asked
 

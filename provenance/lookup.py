@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from provenance.progress import Meter, Tick, no_meter
 from provenance.works import Answer, Fetcher, Reference, Request, Work
 from records.errors import SourceUnavailable, UnreadableAnswer
 
@@ -89,6 +90,7 @@ def gather(
     *,
     seconds: float = 600.0,
     echo: Echo = lambda _: None,
+    meter: Meter = no_meter,
 ) -> None:
     """Ask until nothing is left to ask, filling the dossiers.
 
@@ -98,6 +100,7 @@ def gather(
         fetcher: who answers.
         seconds: when they have passed, what has not been asked is noted as unavailable.
         echo: told how many questions there are in each round.
+        meter: told of each answer.
     """
     until = time.monotonic() + seconds
     replies: dict[str, Reply] = {}
@@ -109,7 +112,7 @@ def gather(
         new = {asked[q.url].url: asked[q.url] for _, q in wanted if asked[q.url].url not in replies}
         if new:
             echo(f"looking up: {_counted(list(new.values()))}")
-            replies |= _ask_all(list(new.values()), fetcher, until)
+            replies |= _ask_all(list(new.values()), fetcher, until, meter)
         for dossier, question in wanted:
             _note(dossier, question, replies[asked[question.url].url])
 
@@ -136,8 +139,10 @@ def _note(dossier: Dossier, question: Question, reply: Reply) -> None:
     dossier.add(work for work in reply.works if question.keep(work))
 
 
-def _ask_all(questions: Sequence[Question], fetcher: Fetcher, until: float) -> dict[str, Reply]:
-    answers = fetch_all([question.request for question in questions], fetcher, until)
+def _ask_all(
+    questions: Sequence[Question], fetcher: Fetcher, until: float, meter: Meter
+) -> dict[str, Reply]:
+    answers = fetch_all([question.request for question in questions], fetcher, until, meter)
     return {question.url: _read(question, answers[question.url]) for question in questions}
 
 
@@ -158,7 +163,7 @@ def unreadable(error: UnreadableAnswer) -> str:
 
 
 def fetch_all(
-    requests: Sequence[Request], fetcher: Fetcher, until: float
+    requests: Sequence[Request], fetcher: Fetcher, until: float, meter: Meter = no_meter
 ) -> dict[str, Answer | str]:
     """Ask for several things, each host by a thread of its own, all hosts at once.
 
@@ -166,6 +171,7 @@ def fetch_all(
         requests: what to ask.
         fetcher: who answers.
         until: when, by ``time.monotonic``, nothing more is asked.
+        meter: told of each answer.
 
     Returns:
         By URL the answer, or the reason why there is none.
@@ -174,13 +180,16 @@ def fetch_all(
     for request in requests:
         hosts[urlsplit(request.url).netloc].append(request)
 
-    def ask_host(part: Sequence[Request]) -> dict[str, Answer | str]:
-        return {request.url: _fetched(request, fetcher, until) for request in part}
+    def ask_host(part: Sequence[Request], tick: Tick) -> dict[str, Answer | str]:
+        found = {}
+        for request in part:
+            found[request.url] = _fetched(request, fetcher, until)
+            tick()
+        return found
 
-    with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as pool:
-        return {
-            url: found for part in pool.map(ask_host, hosts.values()) for url, found in part.items()
-        }
+    with meter(len(requests)) as tick, ThreadPoolExecutor(max(1, len(hosts))) as pool:
+        parts = pool.map(lambda part: ask_host(part, tick), hosts.values())
+        return {url: found for part in parts for url, found in part.items()}
 
 
 def _fetched(request: Request, fetcher: Fetcher, until: float) -> Answer | str:

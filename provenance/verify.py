@@ -10,6 +10,7 @@ from provenance.case import Store
 from provenance.checks import check_paper, rules_id
 from provenance.live import Asked, ask, by_answer
 from provenance.lookup import Echo
+from provenance.progress import Meter, no_meter
 from provenance.works import Fetcher
 from records.errors import UnknownPaper
 from records.models import Check, Status
@@ -55,6 +56,7 @@ def verify(
     *,
     seconds: float = 600.0,
     echo: Echo = lambda _: None,
+    meter: Meter = no_meter,
 ) -> Verification:
     """Apply every rule to the papers of a workspace and append the findings to its ledger.
 
@@ -64,6 +66,7 @@ def verify(
         fetcher: who is asked for the papers' sources first; None to rest on what is on record.
         seconds: how long asking may take, at most.
         echo: told what is asked.
+        meter: told of each answer.
 
     Raises:
         UnknownPaper: a target that the store does not hold; nothing is written then.
@@ -72,7 +75,7 @@ def verify(
     papers = list(dict.fromkeys(_known(target, store) for target in targets)) or list(store.papers)
     asked = Asked()
     if fetcher is not None:
-        asked = ask(store, fetcher, papers=papers, seconds=seconds, echo=echo)
+        asked = ask(store, fetcher, papers=papers, seconds=seconds, echo=echo, meter=meter)
         for answer, records in by_answer(asked.records).items():
             workspace.append(f"live/{answer}", records)
         store = Store.of(workspace.records())

@@ -3,13 +3,14 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from provenance.lookup import Dossier, Question, gather
+from provenance.lookup import Dossier, Question, fetch_all, gather
 from provenance.works import Answer, Capture, Reference, Request, Work
 from records.errors import SourceUnavailable, UnreadableAnswer
 
@@ -145,3 +146,15 @@ def test_what_was_not_asked_in_time_is_unavailable() -> None:
     gather([dossier], Asks({"a": [[question("one")]]}), fetcher, seconds=-1)
     assert fetcher.asked == []
     assert dossier.silent == {"dblp.org": "not asked: the time for asking was over"}
+
+
+def test_each_answer_is_told_to_the_meter() -> None:
+    ticks: list[int] = []
+
+    @contextmanager
+    def meter(total: int) -> Iterator[Callable[[], None]]:
+        yield lambda: ticks.append(total)
+
+    requests = [Request(source="a", url=f"https://dblp.org/{n}") for n in range(3)]
+    fetch_all(requests, Echoes(), time.monotonic() + 60, meter)
+    assert ticks == [3, 3, 3]
