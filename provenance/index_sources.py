@@ -9,6 +9,7 @@ import gzip
 import html
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -86,15 +87,21 @@ def read_works(path: Path, tally: Tally) -> Iterator[Work]:
     reader, tally.kind = _reader(path)
     try:
         for work in reader(path, tally):
-            if len(work.title) <= LONGEST:
+            if _is_plausible(work):
                 tally.works += 1
                 yield work
             else:
                 tally.miss(work.title)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BibliographyError(
             f"{path} cannot be read to its end: {getattr(error, 'strerror', None) or error}"
         ) from error
+
+
+def _is_plausible(work: Work) -> bool:
+    """Tell whether the fields of a work are of a size that titles, names and years have."""
+    texts = (work.title, work.venue or "", work.comment or "", "".join(work.authors))
+    return max(map(len, texts)) <= LONGEST and (work.year or 0) < 3000 > (work.last_year or 0)
 
 
 Reader = Callable[[Path, Tally], Iterator[Work]]
@@ -104,7 +111,7 @@ def _reader(path: Path) -> tuple[Reader, str]:
     try:
         with _open(path) as file:
             head = file.read(4096)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BibliographyError(f"{path} cannot be read: {error}") from error
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"<?xml") or start.startswith(b"<dblp"):
@@ -387,7 +394,7 @@ def _json_lines(path: Path, tally: Tally) -> Iterator[Work]:
             try:
                 item = json.loads(line)
                 work = _line_work(item, f"index:{path.name}#{n}")
-            except (ValueError, TypeError, AttributeError, RecursionError):
+            except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
                 work = None
             if work is None:
                 tally.miss(f"line {n}: {line[:200].decode('utf-8', 'replace')}")
@@ -422,7 +429,7 @@ def _arxiv_work(item: Mapping[str, Any], evidence_id: str) -> Work | None:
         year=year_in(str(versions[0].get("created", ""))),
         last_year=year_in(str(versions[-1].get("created", ""))),
         kind="preprint",
-        doi=str(item["doi"]).lower().split()[0] if item.get("doi") else None,
+        doi=next(iter(str(item.get("doi") or "").lower().split()), None),
         arxiv_id=identifier,
         url=f"https://arxiv.org/abs/{identifier}",
         comment=item.get("comments"),

@@ -7,8 +7,8 @@ only then named, so that a build that fails or is killed leaves the index before
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import re
 import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -208,8 +208,10 @@ def _table(rows: _Rows) -> pa.Table:
 def current(folder: Path) -> Path | None:
     """Return the folder of the files of an index, None where none has been built."""
     try:
-        name = (folder / "current").read_text(encoding="utf-8").strip()
-    except OSError:
+        name = (folder / "current").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    if not re.fullmatch(r"[0-9a-f]{16}", name):
         return None
     return folder / name if (folder / name / WORKS).is_file() else None
 
@@ -305,14 +307,3 @@ class LocalIndex:
     def _work(self, row: int) -> Work:
         values = {name: self.table[name][row].as_py() for name in _COLUMNS}
         return Work(**{**values, "authors": tuple(values["authors"] or ())})
-
-
-def describe_index(folder: Path) -> str:
-    """Return one line of JSON that says which index a folder holds and how many works it has."""
-    place = current(folder)
-    if place is None:
-        return json.dumps({"index": None})
-    import pyarrow.parquet as pq
-
-    rows = pq.read_metadata(place / WORKS).num_rows
-    return json.dumps({"index": place.name, "works": rows})

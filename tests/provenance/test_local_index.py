@@ -158,6 +158,36 @@ def test_a_broken_line_is_counted_and_shown_and_costs_no_other(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"doi": " "},
+        {"authors_parsed": [["x"]]},
+        {"versions": {"a": 1}},
+        {"title": "x" * 10**6},
+        {"comments": "x" * 10**6},
+        {"versions": [{"created": "99999"}]},
+        {"title": 5},
+    ],
+    ids=str,
+)
+def test_a_line_with_odd_fields_stops_nothing(change: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "arxiv.json"
+    lines = [json.dumps(ARXIV_LINE), json.dumps(ARXIV_LINE | change), json.dumps(ARXIV_LINE)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    report = build_index([str(path)], tmp_path / "index")
+    assert report.works + report.tallies[0].unread == 3
+    assert report.works >= 2
+
+
+def test_a_pointer_that_leads_elsewhere_is_no_index(tmp_path: Path) -> None:
+    build(tmp_path, ("x.bib", BIB))
+    for name in (b"../x", b"\xff\xfe", b""):
+        (tmp_path / "index" / "current").write_bytes(name)
+        with pytest.raises(BibliographyError, match="no local index"):
+            open_index(tmp_path / "index")
+
+
+@pytest.mark.parametrize(
     ("name", "data", "message"),
     [
         ("x.json.gz", gzip.compress(b'{"id": 1}' * 9999)[:-40], "cannot be read to its end"),
