@@ -23,6 +23,7 @@ SOURCE = "PMLR"
 PARSER = "pmlr/1"
 """Name and version of the parser; the version goes up when it reads anything differently."""
 
+_DEEPEST = 200
 _SITE = "https://proceedings.mlr.press"
 
 _HEADER = re.compile(
@@ -108,6 +109,8 @@ def parse_citeproc(body: bytes, evidence_id: str) -> list[Work]:
     """
     import yaml
 
+    if _is_nested(body):
+        raise _unreadable("YAML that is nested deeper than any record is")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         records = yaml.load(body, Loader=loader)
@@ -121,6 +124,16 @@ def parse_citeproc(body: bytes, evidence_id: str) -> list[Work]:
     if not works:
         raise _unreadable("a list in which no record has a title")
     return works
+
+
+def _is_nested(body: bytes) -> bool:
+    """Tell whether YAML is nested so deeply that libyaml would overflow the stack and crash."""
+    depth = 0
+    for bracket in re.finditer(rb"[\[\]{}]", body):
+        depth = depth + 1 if bracket[0] in b"[{" else max(0, depth - 1)
+        if depth > _DEEPEST:
+            return True
+    return re.search(rb"(?:[-?:][ \t]+){%d}" % _DEEPEST, body) is not None
 
 
 def _record_work(record: Mapping[str, Any], evidence_id: str) -> Work:

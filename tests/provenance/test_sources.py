@@ -137,9 +137,12 @@ def test_semantic_scholar_s_dblp_key_tells_the_kind() -> None:
         b"\xff\xfe\x00broken",
         b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><feed>&b;</feed>',
         b"[" * 100_000,
+        b"- " * 100_000,
+        b"{a: " * 100_000,
+        b"<a>" * 100_000,
     ],
     ids=["empty", "html", "cut", "throttled", "challenge", "list", "null", "charset", "entities",
-         "nested"],
+         "nested lists", "nested items", "nested objects", "nested elements"],
 )  # fmt: skip
 def test_a_body_of_another_form_is_unreadable_and_no_absence(name: str, body: bytes) -> None:
     with pytest.raises(UnreadableAnswer):
