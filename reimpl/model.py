@@ -7,143 +7,128 @@ are the paper's two sizes.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
-from torch.nn.functional import linear, log_softmax, relu
+from torch.nn.functional import logsigmoid, relu, scaled_dot_product_attention
 
 from records.errors import ConfigError
+from reimpl.adaptive import AdaptiveSoftmax
 from reimpl.feature_maps import feature_map, sum_normalise
+from reimpl.model_config import PRESETS, WIKITEXT103_WORDS, ModelConfig
 from reimpl.ops import fast_weight_attention
-from reimpl.rules import Normalisation, run_rule
 
-WIKITEXT103_WORDS = 267_735
+__all__ = ["PRESETS", "WIKITEXT103_WORDS", "LanguageModel", "LayerState", "ModelConfig"]
+
 INIT_STD = 0.02
-
-
-class ModelConfig(BaseModel):
-    """Sizes and choices of one model; the defaults are those that both presets share.
-
-    ``rule`` ``softmax`` is the ordinary transformer. ``output_scale`` multiplies the attention's
-    output by d_head^−½, as the authors' code does and Eq. 25 does not. ``positions`` adds
-    sinusoidal encodings to the embeddings. ``cutoffs`` are the first word ids of the rare clusters.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    d_model: int = Field(ge=1)
-    d_head: int = Field(ge=1)
-    segment: int = Field(ge=1, description="words in a training segment")
-    layers: int = Field(default=16, ge=1)
-    heads: int = Field(default=8, ge=1)
-    d_ffn: int = Field(default=2048, ge=1)
-    rule: Literal["softmax", "sum", "delta"] = "delta"
-    feature_map: str = "elu1"
-    normalisation: Normalisation = "sum"
-    output_scale: bool = True
-    positions: bool = True
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    vocabulary: int = Field(default=WIKITEXT103_WORDS, ge=2)
-    cutoffs: tuple[int, ...] = (20_000, 40_000, 200_000)
-
-    @model_validator(mode="after")
-    def _fits(self) -> ModelConfig:
-        ends = (0, *self.cutoffs, self.vocabulary)
-        if any(a >= b for a, b in pairwise(ends)):
-            raise ConfigError(
-                f"cutoffs {self.cutoffs} must ascend and lie below the vocabulary "
-                f"{self.vocabulary}; pass cutoffs=() for a plain softmax"
-            )
-        if self.d_model % 2:
-            raise ConfigError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
-        summed = self.rule != "softmax" and self.normalisation != "none"
-        if summed and feature_map(self.feature_map).signed:
-            raise ConfigError(
-                f"feature map {self.feature_map!r} has negative features, whose sum may be zero: "
-                f"normalisation {self.normalisation!r} is not defined for it; use 'none'"
-            )
-        return self
-
-    @property
-    def projected(self) -> int:
-        """Outputs of the one projection: q, k, v and, for the delta rule, β, of every head."""
-        return self.heads * (3 * self.d_head + (self.rule == "delta"))
-
-
-PRESETS = {
-    "small": ModelConfig(d_model=128, d_head=16, segment=256),
-    "medium": ModelConfig(d_model=256, d_head=32, segment=384),
-}
+EPS = 1e-6
+"""Added to z·φ(q): DPFP's features can be disjoint, and Sec. 6.1 adds as much."""
+DECAY_TEMPERATURE = 16.0
+"""log α = log σ(·) / 16: gates start near 0.96 (gated linear attention, Yang et al. 2023)."""
 
 LayerState = dict[str, Tensor]
 
 
 class FastWeightAttention(nn.Module):
-    """Sum or delta rule with φ and normalisation (Eq. 17-29), heads side by side.
+    """An update rule with φ and normalisation (Eq. 17-29), heads side by side.
 
-    The state is S ``[batch, heads, d_dot, d_head]`` and, with attention normalisation, z.
+    One projection gives q, k, v of every head and what its rule needs: β = σ(·) for all but the sum
+    rule, a decay a head for ``gated_delta`` and one for each of d_dot features for ``kda``. The
+    state is S ``[batch, heads, d_dot, d_head]`` and, with attention normalisation, z = Σ φ(k).
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.phi = feature_map(config.feature_map)
-        self.project = nn.Linear(config.d_model, config.projected, bias=False)
+        normalised = config.sum_normalisation or config.attention_normalisation != "none"
+        if normalised and self.phi.signed:
+            raise ConfigError(
+                f"feature map {config.feature_map!r} has negative features, whose sum may be zero: "
+                "neither sum nor attention normalisation is defined for it; switch both off"
+            )
+        d_dot = self.phi.d_dot(config.d_head)
+        self.gates = {"sum": (0, 0), "gated_delta": (1, 1), "kda": (1, d_dot)}.get(
+            config.rule, (1, 0)
+        )
+        each = 3 * config.d_head + sum(self.gates)
+        self.project = nn.Linear(config.d_model, config.heads * each, bias=False)
         self.output = nn.Linear(config.heads * config.d_head, config.d_model, bias=False)
 
-    def forward(self, x: Tensor, state: LayerState | None) -> tuple[Tensor, LayerState]:
-        """Map ``[batch, length, d_model]`` to the same shape and the state to go on from."""
+    def forward(
+        self, x: Tensor, state: LayerState | None, last: bool = False
+    ) -> tuple[Tensor, LayerState]:
+        """Map ``[batch, length, d_model]`` to the same shape and the state to go on from.
+
+        With ``last`` only the last position is put out: ``[batch, 1, d_model]``.
+        """
         c = self.config
         parts = self.project(x).unflatten(-1, (c.heads, -1))
-        q, k, v = parts[..., : 3 * c.d_head].chunk(3, dim=-1)
-        beta = torch.sigmoid(parts[..., -1]) if c.rule == "delta" else None
+        betas, decays = self.gates
+        q, k, v, beta, decay = parts.split([c.d_head] * 3 + [betas, decays], dim=-1)
         if self.training:
             self.phi.redraw(c.d_head)
-        y, state = _attend(self.phi(q), self.phi(k), v, beta, c, state or {})
+        phi_q, phi_k = self.phi(q), self.phi(k)
+        if c.sum_normalisation:
+            phi_q, phi_k = sum_normalise(phi_q), sum_normalise(phi_k)
+        write = torch.sigmoid(beta[..., 0]) if betas else None
+        y, state = self._attend(phi_q, phi_k, v, write, _log_decay(decay, c.rule), state or {})
+        if last:
+            y = y[:, -1:]
         if c.output_scale:
             y = y * c.d_head**-0.5
         return self.output(y.flatten(-2)), state
 
+    def _attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        beta: Tensor | None,
+        decay: Tensor | None,
+        state: LayerState,
+    ) -> tuple[Tensor, LayerState]:
+        """Apply the rule and attention normalisation to φ(q), φ(k).
 
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, beta: Tensor | None, config: ModelConfig, state: LayerState
-) -> tuple[Tensor, LayerState]:
-    """Apply the model's rule and normalisation to φ(q), φ(k); return outputs and the next state.
-
-    Under attention normalisation z is a column of the state, written by values of 1 (Eq. 18). The
-    delta rule so normalised (Eq. 26-28) divides each read by it, which has no parallel form.
-    """
-    S, z = state.get("S"), state.get("z")
-    attention = config.normalisation == "attention"
-    if attention and config.rule == "delta":
-        result = run_rule(
-            q,
-            k,
+        The normalised delta rule, S + β k (v − Sᵀk / w)ᵀ with w = z·k (Eq. 26), is the plain one
+        with β/w and w v in place of β and v, so it needs no code of its own. Where w is 0 no key
+        written before overlaps this one, Sᵀk is 0 and any w will do.
+        """
+        c = self.config
+        weights = None
+        carried: LayerState = {}
+        if c.attention_normalisation != "none":
+            z = k.to(torch.promote_types(k.dtype, torch.float32)).cumsum(1)
+            if "z" in state:
+                z = z + state["z"][:, None]
+            weights = (z * q).sum(-1, keepdim=True)
+            carried["z"] = z[:, -1]
+            if beta is not None and c.attention_normalisation == "both":
+                w = ((z - k) * k).sum(-1)
+                w = torch.where(w > 0, w, torch.ones_like(w))
+                beta, v = beta / w, v * w.unsqueeze(-1)
+        y, S = fast_weight_attention(
+            q.to(v.dtype),
+            k.to(v.dtype),
             v,
             beta,
-            rule="delta",
-            normalisation="attention",
-            initial_state=S,
-            initial_z=z,
+            decay,
+            rule=c.rule,
+            initial_state=state.get("S"),
+            output_final_state=True,
+            backend=c.backend,
         )
-        assert result.z is not None
-        return result.output, {"S": result.state, "z": result.z}
-    if config.normalisation == "sum":
-        q, k = sum_normalise(q), sum_normalise(k)
-    if attention:
-        v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
-        S = None if S is None or z is None else torch.cat([S, z.unsqueeze(-1)], -1)
-    q, k = q.to(v.dtype), k.to(v.dtype)
-    y, S = fast_weight_attention(
-        q, k, v, beta, rule=config.rule, initial_state=S, output_final_state=True
-    )
-    assert S is not None
-    if attention:
-        return y[..., :-1] / y[..., -1:], {"S": S[..., :-1], "z": S[..., -1]}
-    return y, {"S": S}
+        assert S is not None
+        carried["S"] = S
+        return y if weights is None else (y / (weights + EPS)).to(v.dtype), carried
+
+
+def _log_decay(gates: Tensor, rule: str) -> Tensor | None:
+    """Return log α ``[..., heads]`` (``[..., heads, d_dot]`` for ``kda``), None without gates."""
+    if not gates.shape[-1]:
+        return None
+    decay = logsigmoid(gates) / DECAY_TEMPERATURE
+    return decay if rule == "kda" else decay[..., 0]
 
 
 class SoftmaxAttention(nn.Module):
@@ -152,20 +137,34 @@ class SoftmaxAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.project = nn.Linear(config.d_model, config.projected, bias=False)
-        self.output = nn.Linear(config.heads * config.d_head, config.d_model, bias=False)
+        width = config.heads * config.d_head
+        self.project = nn.Linear(config.d_model, 3 * width, bias=False)
+        self.output = nn.Linear(width, config.d_model, bias=False)
 
-    def forward(self, x: Tensor, state: LayerState | None) -> tuple[Tensor, LayerState]:
-        """Map ``[batch, length, d_model]`` to the same shape and the cache to go on from."""
-        c = self.config
-        q, k, v = self.project(x).unflatten(-1, (c.heads, -1)).chunk(3, dim=-1)
+    def forward(
+        self, x: Tensor, state: LayerState | None, last: bool = False
+    ) -> tuple[Tensor, LayerState]:
+        """Map ``[batch, length, d_model]`` to the same shape and the cache to go on from.
+
+        With ``last`` only the last position is put out: ``[batch, 1, d_model]``.
+        """
+        q, k, v = self.project(x).unflatten(-1, (self.config.heads, -1)).chunk(3, dim=-1)
         if state is not None:
             k, v = torch.cat([state["k"], k], 1), torch.cat([state["v"], v], 1)
-        scores = torch.einsum("bihd,bjhd->bhij", q, k) * c.d_head**-0.5
-        future = torch.ones_like(scores, dtype=torch.bool).triu(1 + k.shape[1] - q.shape[1])
-        weights = scores.masked_fill(future, -math.inf).softmax(-1)
-        y = torch.einsum("bhij,bjhv->bihv", weights, v)
-        return self.output(y.flatten(-2)), {"k": k, "v": v}
+        carried = {"k": k, "v": v}
+        if last:
+            q = q[:, -1:]
+        y = _causal_attention(*(each.transpose(1, 2) for each in (q, k, v))).transpose(1, 2)
+        return self.output(y.flatten(-2)), carried
+
+
+def _causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attend from the last positions: ``q`` ``[b, h, n, d]`` to ``k``, ``v`` ``[b, h, m, d]``."""
+    n, m = q.shape[2], k.shape[2]
+    if n == m:
+        return scaled_dot_product_attention(q, k, v, is_causal=True)
+    seen = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
+    return scaled_dot_product_attention(q, k, v, attn_mask=None if n == 1 else seen)
 
 
 class Layer(nn.Module):
@@ -181,44 +180,17 @@ class Layer(nn.Module):
         self.ffn_norm = nn.LayerNorm(config.d_model)
         self.drop = nn.Dropout(config.dropout)
 
-    def forward(self, x: Tensor, state: LayerState | None) -> tuple[Tensor, LayerState]:
-        """Map ``[batch, length, d_model]`` to the same shape and the layer's next state."""
-        y, state = self.attention(x, state)
-        x = self.attention_norm(x + self.drop(y))
+    def forward(
+        self, x: Tensor, state: LayerState | None, last: bool = False
+    ) -> tuple[Tensor, LayerState]:
+        """Map ``[batch, length, d_model]`` to the same shape and the layer's next state.
+
+        With ``last`` only the last position is put out: ``[batch, 1, d_model]``.
+        """
+        y, state = self.attention(x, state, last)
+        x = self.attention_norm((x[:, -1:] if last else x) + self.drop(y))
         y = self.down(self.drop(relu(self.up(x))))
         return self.ffn_norm(x + self.drop(y)), state
-
-
-class AdaptiveSoftmax(nn.Module):
-    """Log-likelihood of words in frequency clusters (Grave et al. 2017), tied to the embedding.
-
-    The head scores the frequent words and one entry for each rare cluster; all clusters keep
-    embeddings of full size (div_val 1).
-    """
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.ends = (*config.cutoffs, config.vocabulary)
-        self.bias = nn.Parameter(torch.zeros(config.vocabulary))
-        clusters = len(config.cutoffs)
-        self.cluster_weight = nn.Parameter(torch.zeros(clusters, config.d_model))
-        self.cluster_bias = nn.Parameter(torch.zeros(clusters))
-
-    def forward(self, h: Tensor, words: Tensor, embedding: Tensor) -> Tensor:
-        """Return −log p(word) ``[n]`` for ``h`` ``[n, d_model]`` and ``words`` ``[n]``."""
-        frequent = self.ends[0]
-        weight = torch.cat([embedding[:frequent], self.cluster_weight])
-        head = log_softmax(
-            linear(h, weight, torch.cat([self.bias[:frequent], self.cluster_bias])), -1
-        )
-        cluster = torch.bucketize(words, torch.tensor(self.ends, device=words.device), right=True)
-        entry = torch.where(cluster == 0, words, frequent + cluster - 1)
-        loss = -head.gather(-1, entry[:, None]).squeeze(-1)
-        for i, (start, end) in enumerate(pairwise(self.ends), start=1):
-            rows = (cluster == i).nonzero().squeeze(-1)
-            tail = log_softmax(linear(h[rows], embedding[start:end], self.bias[start:end]), -1)
-            loss = loss.index_add(0, rows, -tail.gather(-1, (words[rows] - start)[:, None])[:, 0])
-        return loss
 
 
 class LanguageModel(nn.Module):
@@ -234,15 +206,19 @@ class LanguageModel(nn.Module):
         self.apply(_initialise)
 
     def forward(
-        self, words: Tensor, states: list[LayerState] | None = None
+        self, words: Tensor, states: list[LayerState] | None = None, *, last: bool = False
     ) -> tuple[Tensor, list[LayerState]]:
-        """Return hidden vectors ``[batch, length, d_model]`` and every layer's next state."""
+        """Return hidden vectors ``[batch, length, d_model]`` and every layer's next state.
+
+        With ``last`` only the last word's are computed in the last layer: ``[batch, 1, d_model]``.
+        """
         x = self.embedding(words) * math.sqrt(self.config.d_model)
         if self.config.positions:
             x = x + sinusoids(words.shape[1], self.config.d_model).to(x)
         x, new_states = self.drop(x), []
         for i, layer in enumerate(self.layers):
-            x, state = layer(x, None if states is None else states[i])
+            here = last and i == len(self.layers) - 1
+            x, state = layer(x, None if states is None else states[i], here)
             new_states.append(state)
         return self.drop(x), new_states
 
@@ -251,8 +227,46 @@ class LanguageModel(nn.Module):
     ) -> tuple[Tensor, list[LayerState]]:
         """Return −log p of each target ``[batch, length]`` in nats, and the next states."""
         h, states = self(words, states)
-        nats = self.softmax(h.flatten(0, 1), targets.flatten(), self.embedding.weight)
-        return nats.view_as(targets), states
+        return self.nats(h, targets), states
+
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return −log p of ``targets`` ``[...]`` after ``hidden`` ``[..., d_model]``."""
+        flat = self.softmax(
+            hidden.reshape(-1, hidden.shape[-1]), targets.reshape(-1), self.embedding.weight
+        )
+        return flat.view_as(targets)
+
+    def redraw(self) -> None:
+        """Draw the random features of every layer anew, from torch's global generator."""
+        for layer in self.layers:
+            if isinstance(layer.attention, FastWeightAttention):
+                layer.attention.phi.redraw(self.config.d_head)
+
+    @torch.no_grad()
+    def generate(
+        self, words: Tensor, count: int, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return ``words`` ``[batch, length]`` with ``count`` more, each drawn from the model.
+
+        The prompt is read once; each further word costs the same and changes the state only (a
+        softmax model's cache grows). Raises ConfigError for a model with positions: they are
+        counted backward from the last word, so that each further word would change all before it.
+        """
+        if self.config.positions:
+            raise ConfigError(
+                "a model with positions counted backward cannot decode word by word; take one "
+                "trained with positions=False"
+            )
+        was_training = self.training
+        self.eval()
+        h, states = self(words, last=True)
+        for _ in range(count):
+            chances = self.softmax.log_chances(h[:, -1], self.embedding.weight).exp()
+            word = torch.multinomial(chances, 1, generator=generator)
+            words = torch.cat([words, word], 1)
+            h, states = self(word, states)
+        self.train(was_training)
+        return words
 
 
 def _initialise(module: nn.Module) -> None:

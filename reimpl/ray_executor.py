@@ -8,7 +8,6 @@ project in this version. Ray is an optional extra.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import threading
@@ -19,7 +18,7 @@ from typing import Any
 
 from records.errors import ConfigError
 from reimpl.experiments.base import ProgressKind
-from reimpl.workers import HOLDER, Finished, Job, Message, Waiting, measure
+from reimpl.workers import HOLDER, Finished, Job, Message, Waiting, clear, measure
 
 POLL_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
@@ -187,5 +186,5 @@ def _measure(job: Job, lines: Any) -> Message:
     )
     message = measure(job, progress)
     if message.kind == "finished":
-        shutil.rmtree(job.folder, ignore_errors=True)
+        clear(job.folder)
     return message

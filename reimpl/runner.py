@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sys
 import threading
@@ -22,7 +21,7 @@ from records.errors import ConfigError, RunError
 from records.models import Run, digest
 from reimpl import experiments
 from reimpl.experiments.base import Experiment, Point
-from reimpl.workers import LABEL, Finished, Job, Message, run_jobs, usable_cores
+from reimpl.workers import LABEL, Finished, Job, Message, clear, run_jobs, usable_cores
 
 Echo = Callable[[str], None]
 Executor = Callable[[Sequence[Job], int, Callable[[Job], bool]], Generator[Message, None, None]]
@@ -34,7 +33,8 @@ class Selection:
     """Which points of an experiment are wanted.
 
     ``seeds`` and ``stream`` are as ``Experiment.points`` takes them; ``lines`` (such as
-    ``dpfp1-sum``) and ``sizes`` (S) narrow its figure down, all of it where empty.
+    ``dpfp1-sum``) and ``sizes`` (S) narrow its figure down and ``tables`` (numbers) its tables, all
+    of them where empty. ``as_released`` takes the authors' code where it differs from their text.
     """
 
     scale: str = "quick"
@@ -42,23 +42,36 @@ class Selection:
     stream: str | None = None
     lines: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
+    tables: tuple[int, ...] = ()
+    as_released: bool = False
 
     def points(self, experiment: Experiment) -> list[Point]:
         """Return the points of one experiment; it need not have every line and size."""
         return [
-            point
+            point.as_released() if self.as_released else point
             for point in experiment.points(self.scale, self.seeds, self.stream)
             if (not self.lines or point.line in self.lines)
             and (not self.sizes or point.size in self.sizes)
+            and (not self.tables or set(self.tables) & set(point.tables))
         ]
 
     def require_known(self, chosen: Sequence[Experiment]) -> None:
-        """Raise ConfigError where a line or size is of none of these experiments."""
+        """Raise ConfigError where a line, size or table is of none of these experiments.
+
+        Likewise where ``as_released`` would change no point of theirs.
+        """
         points = [p for e in chosen for p in e.points(self.scale, self.seeds, self.stream)]
         lines = list(dict.fromkeys(point.line for point in points if point.line))
         sizes = sorted({point.size for point in points if point.size is not None})
         names = " or ".join(repr(experiment.name) for experiment in chosen)
-        for what, wanted, known in (("model", self.lines, lines), ("size", self.sizes, sizes)):
+        tables = sorted({table for point in points for table in point.tables})
+        if self.as_released and all(point == point.as_released() for point in points):
+            raise ConfigError(f"{names} follows the paper and its code alike; leave --as-released")
+        for what, wanted, known in (
+            ("model", self.lines, lines),
+            ("size", self.sizes, sizes),
+            ("table", self.tables, tables),
+        ):
             for name in dict.fromkeys(wanted):
                 if name not in known:
                     listed = f"known: {', '.join(map(str, known))}" if known else "there is none"
@@ -206,7 +219,7 @@ def _carry_out(
             for message in messages:
                 if isinstance(message.content, Finished):
                     record(_run(message.job, message.content))
-                    shutil.rmtree(message.job.folder, ignore_errors=True)
+                    clear(message.job.folder)
                     done.append(message.job.run_id)
                 elif message.kind == "failed":
                     failed.append((message.job.run_id, message.content))

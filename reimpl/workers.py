@@ -138,6 +138,15 @@ def _label_folder(job: Job) -> datetime:
     return started
 
 
+def clear(folder: Path) -> None:
+    """Remove what a run kept in order to be gone on with; its curves (Parquet) stay."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.suffix != ".parquet":
+                path.unlink()
+        folder.rmdir()
+
+
 @dataclass
 class _Worker:
     process: SpawnProcess
@@ -249,11 +258,11 @@ class Waiting:
         yield from passed
 
     def release(self, job: Job) -> None:
-        """Let go of a job; without a folder nothing of it is left to lock."""
+        """Let go of a job; where nothing of it is left to go on from, there is nothing to lock."""
         lock = self._locks.pop(job.run_id, None)
         if lock is not None:
             lock.release()
-        if not job.folder.exists():
+        if not (job.folder / HOLDER).exists():
             with suppress(OSError):  # Windows: another process is just looking
                 job.lock.unlink(missing_ok=True)
 

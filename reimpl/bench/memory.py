@@ -26,10 +26,11 @@ def peak_of(work: Callable[[int], object], small: int, large: int) -> float | No
     (anywhere but on Linux). One thread: each has buffers. ``work`` must be picklable.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
-        return fresh.submit(_measure, work, small, large).result()
+        return fresh.submit(measure_here, work, small, large).result()
 
 
-def _measure(work: Callable[[int], object], small: int, large: int) -> float | None:
+def measure_here(work: Callable[[int], object], small: int, large: int) -> float | None:
+    """Do what ``peak_of`` says in this process, which must be fresh."""
     import torch
 
     torch.set_num_threads(1)

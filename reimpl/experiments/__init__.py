@@ -6,7 +6,7 @@ Importing this package does not import torch; running a point does.
 from __future__ import annotations
 
 from records.errors import UnknownExperiment
-from reimpl.experiments import capacity, exact, lineage, pareto, update_rule
+from reimpl.experiments import capacity, cost, exact, language_model, lineage, pareto, update_rule
 from reimpl.experiments.base import SCALES, STREAMS, Experiment, Point
 
 __all__ = ["SCALES", "STREAMS", "Experiment", "Point", "get", "names"]
@@ -17,6 +17,8 @@ _ALL = (
     capacity.EXPERIMENT,
     update_rule.EXPERIMENT,
     pareto.EXPERIMENT,
+    language_model.EXPERIMENT,
+    cost.EXPERIMENT,
 )
 _EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 

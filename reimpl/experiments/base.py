@@ -64,6 +64,15 @@ class Point(BaseModel):
         """The point's place on the axis of its figure, S; None for no figure."""
         return getattr(self, "S", None)
 
+    @property
+    def tables(self) -> tuple[int, ...]:
+        """Numbers of the paper's tables that the point has a row of."""
+        return ()
+
+    def as_released(self) -> Point:
+        """Return the point as the authors' code has it; itself where that is the paper's text."""
+        return self
+
 
 def _all_sources(_: Point) -> tuple[str, ...]:
     return ()

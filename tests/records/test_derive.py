@@ -332,7 +332,7 @@ def test_draws_that_cannot_be_repeated_are_named() -> None:
     """FAVOR+ drew its features on the authors' GPU: their stream, but no replay."""
     measured = measurements([run(A, 0.5, stream="authors", replay=False)])
     [(mode, found)] = judge_modes(A, measured, CLAIMS)
-    assert (mode, found.rule) == ("authors", "value-3")
+    assert (mode, found.rule) == ("authors", "value-4")
     assert "not all of the authors' draws can be repeated here" in found.reason
 
 

@@ -143,14 +143,14 @@ def test_of_two_runs_of_one_seed_the_newer_counts() -> None:
 def test_a_replay_within_its_own_tolerance_is_said_to_be_so() -> None:
     narrow = claim(tolerance=Tolerance(absolute=0.5), replay_tolerance=Tolerance(absolute=0.01))
     found = verdict(narrow, measured(1.005, replay=True))
-    assert (found.verdict, found.rule) == ("reproduced", "replay-3")
+    assert (found.verdict, found.rule) == ("reproduced", "replay-4")
     assert found.reason.endswith("(replaying the authors' streams) against 1 ± 0.01")
 
 
 def test_a_replay_that_drifts_is_held_to_the_general_tolerance() -> None:
     narrow = claim(tolerance=Tolerance(absolute=0.5), replay_tolerance=Tolerance(absolute=0.01))
     found = verdict(narrow, measured(1.2, replay=True))
-    assert (found.verdict, found.rule) == ("reproduced", "value-3")
+    assert (found.verdict, found.rule) == ("reproduced", "value-4")
     assert "drifts from their log) against 1 ± 0.5" in found.reason
     assert verdict(narrow, measured(1.6, replay=True)).verdict == "not reproduced"
 
@@ -206,4 +206,4 @@ def test_the_reason_states_the_measured_value_and_the_tolerance() -> None:
     found = verdict(claim(tolerance=Tolerance(absolute=0.02)), measured(1.01))
     assert found.reason == "measured 1.01 (1 seed) against 1 ± 0.02"
     assert found.margin == 0.02
-    assert found.rule == "value-3"
+    assert found.rule == "value-4"
