@@ -116,10 +116,13 @@ def test_parts_of_a_batch_are_equal() -> None:
 
 @pytest.mark.parametrize("rule", ["softmax", "sum", "delta", "gated_delta"])
 def test_training_learns_the_text(rule: str, corpus: Corpus, tmp_path: Path) -> None:
-    trained = run(recipe(model={"rule": rule}, steps=120, warmup=10), corpus, tmp_path)
+    how = recipe(
+        model={"rule": rule, "dropout": 0.0}, batch=16, steps=300, warmup=10, evaluate_every=75
+    )
+    trained = run(how, corpus, tmp_path)
     perplexities = [p.value for p in trained.curves if p.metric == "valid_perplexity"]
     # a word after another: one of three, so at best about 3; without context about 20
-    assert perplexities[-1] < 8 < perplexities[0]
+    assert perplexities[-1] < 6.5 < perplexities[0]
 
 
 def test_the_first_step_is_adam_on_the_mean_loss_with_clipped_gradients(
@@ -299,12 +302,12 @@ def test_two_processes_train_as_one(carry: str, corpus: Corpus, tmp_path: Path) 
         folder = tmp_path / str(world)
         folder.mkdir()
         command = [
-            sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(world),
-            "--master-port", "0", str(script), str(corpus.folder.parent), str(folder), str(world),
-            carry,
+            sys.executable, "-m", "torch.distributed.run", "--standalone",
+            "--nproc-per-node", str(world),
+            str(script), str(corpus.folder.parent), str(folder), str(world), carry,
         ]  # fmt: skip
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         state = checkpoint.load(folder, "identity")
         assert state is not None
