@@ -80,7 +80,8 @@ class Reports(list[tuple[str, str]]):
 
 def run(how: Recipe, corpus: Corpus, folder: Path, reports: Reports | None = None) -> Trained:
     folder.mkdir(exist_ok=True)
-    return train(how, corpus, Place(folder, "identity", "made", reports or Reports()))
+    to = Reports() if reports is None else reports
+    return train(how, corpus, Place(folder, "identity", "made", to))
 
 
 def weights(trained: Trained) -> dict[str, torch.Tensor]:
