@@ -339,11 +339,14 @@ def index(options: argparse.Namespace) -> int:
 
 def corpus(options: argparse.Namespace) -> int:
     """Build a text for the language models, or list what is there."""
+    from records.errors import ConfigError
     from reimpl import corpora
     from reimpl.data import build, corpora_folder, corpus_rows
 
     workspace = _open(options)
     root = corpora_folder(workspace.home)
+    if options.source is not None and (options.action, options.name) != ("build", "wikitext-103"):
+        raise ConfigError("--from names where to build wikitext-103 from; leave it out otherwise")
     if options.action == "build":
         if options.name == "kjv":
             source = corpora.king_james()

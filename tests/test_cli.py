@@ -109,6 +109,12 @@ def test_verify_gives_its_findings_as_json(run: Run, home: Path) -> None:
         (["rerun", "capacity", "--size", "20000"], "no size 20000 in "),
         (["rerun", "exact", "--model", "dpfp1-sum"], "no model 'dpfp1-sum' in 'exact'"),
         (["rerun", "exact", "--ray-address", "a:1"], "belongs to --executor ray"),
+        (["rerun", "language-model", "--table", "9"], "no table 9 in 'language-model' at"),
+        (["rerun", "exact", "--table", "2"], "no table 2 in 'exact' at scale 'quick'; there is"),
+        (["rerun", "exact", "--as-released"], "'exact' follows the paper and its code alike"),
+        (["corpus", "build", "kjv", "--from", "."], "leave it out otherwise"),
+        (["corpus", "build", "--from", "/nowhere"], "/nowhere is no folder"),
+        (["corpus", "build", "--from", "."], "has neither wiki.train.tokens nor train.txt"),
         (["export", "--output", "runs.csv"], "ends in .jsonl"),
         (["export", "--output", "runs.jsonl"], "this workspace has made 0 runs"),
         (["evidence", "show", "no-such-id"], "no evidence 'no-such-id'"),
@@ -128,6 +134,29 @@ def test_bad_input_is_one_message_and_exit_code_2(
     assert message in outcome.err
     assert "Traceback" not in outcome.err
     assert Ledger(home).names() == before
+
+
+def test_a_corpus_is_built_once_and_listed(run: Run, home: Path) -> None:
+    wanted = "corpus,train,valid,test,types,folder"
+    assert run("corpus", "list", "--home", home, "--format", "csv").out.splitlines() == [wanted]
+    built = run("corpus", "build", "kjv", "--home", home, "--format", "csv")
+    [row] = built.out.splitlines()[1:]
+    assert built.code == 0
+    assert row.startswith("kjv,847296,51516,45810,6976,")
+    assert row.endswith(str(home / "corpora" / "kjv"))
+    assert run("corpus", "list", "--home", home, "--format", "csv").out == built.out
+
+
+def test_the_papers_scale_without_its_text_fails_with_the_way_to_get_it(
+    run: Run, home: Path
+) -> None:
+    outcome = run(
+        "rerun", "language-model", "--scale", "paper", "--model", "delta-network-small",
+        "--home", home,
+    )  # fmt: skip
+    assert outcome.code == 1
+    assert "fwp corpus build wikitext-103 --from FOLDER" in outcome.out + outcome.err
+    assert "Traceback" not in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize("option", ["--check", "--compile-only", "--device=cuda"])

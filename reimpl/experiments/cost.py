@@ -1,7 +1,8 @@
 """What language models cost to train (Sec. 6.3, App. D.3): words per second and memory.
 
 The paper measured on a V100; here all models are measured in turns on this machine, on a GPU where
-there is one, and their ratios held against the paper's.
+there is one. Their ratios are held against the paper's where the machine is a GPU with room for the
+paper's batch; those of a CPU are shown beside.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import Any
 
 from pydantic import Field
 
-from records.models import Metric
+from records.models import Metric, Scale
 from reimpl.experiments.base import PAPER_ID, Experiment, Point, Progress
 from reimpl.experiments.language_model_point import ROWS
 from reimpl.model_config import PRESETS, ModelConfig
+from reimpl.training_config import PAPER_TRAINING
 
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": ROWS["transformer"].changes,
@@ -38,7 +40,7 @@ class CostPoint(Point):
     ``batch`` segments; ``layers`` and ``vocabulary`` are the paper's except at the quick scale.
     """
 
-    batch: int = Field(default=96, ge=1)
+    batch: int = Field(default=PAPER_TRAINING["small"].batch, ge=1)
     rounds: int = Field(default=5, ge=1)
     layers: int = Field(default=16, ge=1)
     small_vocabulary: bool = False
@@ -63,6 +65,11 @@ class CostPoint(Point):
     def claim_id(self, name: str) -> str | None:
         """Return the id of a claim, where the models are the paper's."""
         return f"{PAPER_ID}/cost/{name}" if self.is_whole else None
+
+    def scale(self, device: str) -> Scale:
+        """Return ``paper`` for the paper's models and batch on a GPU: cost depends on them all."""
+        whole = self.is_whole and self.batch == PAPER_TRAINING["small"].batch
+        return "paper" if whole and device == "cuda" else "reduced"
 
 
 def points(scale: str, seeds: int | None, stream: str | None) -> list[CostPoint]:

@@ -25,7 +25,7 @@ Step = Callable[[], None]
 def training_step(config: ModelConfig, batch: int, seed: int) -> Step:
     """Return a function that takes one training step on made words, most of them frequent."""
     torch.manual_seed(seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device()
     model = LanguageModel(config).to(device)
     optimiser = torch.optim.Adam(model.parameters(), lr=2.5e-4, fused=True)
     chances = torch.arange(1, config.vocabulary + 1, dtype=torch.float64) ** -ZIPF
@@ -49,6 +49,10 @@ def seconds(step: Step) -> float:
     step()
     _wait()
     return time.perf_counter() - started
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _wait() -> None:
@@ -97,7 +101,10 @@ def _metrics(
 
 def _ratio(point: CostPoint, what: str, name: str, value: float) -> Metric:
     return Metric(
-        name=f"{what}_ratio_{name}", value=value, claim_id=point.claim_id(f"{what}-{name}")
+        name=f"{what}_ratio_{name}",
+        value=value,
+        claim_id=point.claim_id(f"{what}-{name}"),
+        scale=point.scale(_device()),
     )
 
 

@@ -197,6 +197,23 @@ def test_the_worse_of_two_claims_has_its_direction_judged_the_other_way() -> Non
     assert verdict(linear, *runs, others=(delta,)).verdict == "direction reproduced"
 
 
+@pytest.mark.parametrize(
+    ("value", "name"), [(math.nan, "direction reproduced"), (9.0, "not reproduced")]
+)
+def test_a_claimed_divergence_is_not_had_by_being_worse(value: float, name: str) -> None:
+    diverging = claim(None, "diverges", compared_to="delta")
+    delta = claim(34.1, claim_id="delta")
+    runs = [measured(value, scale="reduced"), measured(5.0, scale="reduced", claim_id="delta")]
+    assert verdict(diverging, *runs, others=(delta,)).verdict == name
+
+
+def test_a_run_that_diverged_does_not_bear_out_a_worse_but_finite_value() -> None:
+    linear = claim(37.1, compared_to="delta")
+    delta = claim(34.1, claim_id="delta")
+    runs = [measured(math.nan, scale="reduced"), measured(4.0, scale="reduced", claim_id="delta")]
+    assert verdict(linear, *runs, others=(delta,)).verdict == "not reproduced"
+
+
 def test_a_run_at_the_papers_scale_outweighs_reduced_ones() -> None:
     found = verdict(claim(), measured(1.0), measured(9.0, scale="reduced"))
     assert found.verdict == "reproduced"

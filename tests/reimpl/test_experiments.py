@@ -26,8 +26,11 @@ def test_importing_does_not_import_torch(module: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_names_are_the_five_experiments() -> None:
-    assert experiments.names() == ("exact", "lineage", "capacity", "update-rule", "pareto")
+def test_names_are_the_seven_experiments() -> None:
+    assert experiments.names() == (
+        "exact", "lineage", "capacity", "update-rule", "pareto", "language-model",
+        "language-model-cost",
+    )  # fmt: skip
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -37,7 +40,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         experiments.get("fig2")
 
 
-@pytest.mark.parametrize("name", ["exact", "lineage", "capacity", "update-rule"])
+@pytest.mark.parametrize("name", experiments.names())
 def test_an_unknown_scale_lists_the_known_ones(name: str) -> None:
     with pytest.raises(UnknownExperiment, match="no scale 'huge'; use quick, laptop, paper"):
         experiments.get(name).points("huge")

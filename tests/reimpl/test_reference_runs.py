@@ -52,6 +52,8 @@ def test_every_run_is_a_point_that_a_command_runs(runs: list[Run]) -> None:
         "capacity": (Selection("paper"), Selection("paper", seeds, "ours")),
         "update-rule": (Selection("paper"), Selection("paper", seeds, "ours")),
         "pareto": (Selection("laptop", seeds),),
+        "language-model": (Selection("laptop", seeds),),
+        "language-model-cost": (Selection("laptop", seeds),),
     }
     known = {
         digest([name, point.config, point.seed])
