@@ -834,10 +834,10 @@ def _add_bench(verbs: Any) -> None:
     verb.add_argument(
         "what",
         nargs="?",
-        choices=("rules", "retrieval", "verify"),
+        choices=("rules", "retrieval", "language-model", "verify"),
         default="rules",
-        help="the update rules (default), the trainings of the retrieval experiments, or how well "
-        "citations are judged and how fast titles are found",
+        help="the update rules (default), the trainings of the retrieval experiments or of the "
+        "language models, or how well citations are judged and how fast titles are found",
     )
     verb.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     verb.add_argument("--quick", action="store_true", help="a small subset")

@@ -5,17 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from records.errors import ConfigError
 from reimpl.bench.report import Report
+
+TRAININGS = {
+    "retrieval": "reimpl.bench.retrieval",
+    "language-model": "reimpl.bench.language_model",
+}
+"""Benches of whole trainings, by the module that has each."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """The options of ``fwp bench``; ``budget`` is in seconds.
 
-    ``what`` is ``rules`` or ``retrieval``. ``threads`` None is torch's choice (one for retrieval),
-    ``repeats`` None is 7, or 3 for the quick subset and for retrieval.
+    ``what`` is ``rules``, ``retrieval`` or ``language-model``. ``threads`` None is torch's choice
+    for the rules and one for the others; ``repeats`` None is 7 for the rules, 5 for language
+    models, and 3 for retrieval and the quick subsets.
     ``check`` also holds every rule, precision and shape against float64; on a GPU every
     configuration of every kernel. ``archs`` only says for what kernels are compiled.
     """
@@ -40,9 +49,9 @@ class Settings:
             raise ConfigError(f"--budget is {self.budget:g}; give a positive number of seconds")
         if self.archs and not self.compile_only:
             raise ConfigError("--arch says for what --compile-only compiles; give both")
-        if self.what == "retrieval" and (self.check or self.compile_only or self.device != "cpu"):
+        if self.what != "rules" and (self.check or self.compile_only or self.device != "cpu"):
             raise ConfigError(
-                "the retrieval bench runs on the CPU and checks all that it times; leave out "
+                f"the {self.what} bench runs on the CPU and checks all that it times; leave out "
                 "--check, --compile-only and --device"
             )
         if self.compile_only and (self.check or self.device != "cpu"):
@@ -51,12 +60,12 @@ class Settings:
 
 def measure(settings: Settings, echo: Callable[[str], None]) -> Report:
     """Do what the settings ask for; ``echo`` is told of progress. Raises ConfigError."""
-    if settings.what == "retrieval":
-        from reimpl.bench.retrieval import measure as of_retrieval
-
-        return of_retrieval(
+    if settings.what in TRAININGS:
+        of_trainings: Any = import_module(TRAININGS[settings.what])
+        report: Report = of_trainings.measure(
             quick=settings.quick, repeats=settings.repeats, threads=settings.threads, echo=echo
         )
+        return report
     if settings.compile_only:
         from reimpl.bench.compiling import SHARED_KB, compile_all
 
