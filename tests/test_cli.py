@@ -159,9 +159,12 @@ def test_the_papers_scale_without_its_text_fails_with_the_way_to_get_it(
     assert "Traceback" not in outcome.out + outcome.err
 
 
+@pytest.mark.parametrize("what", ["retrieval", "language-model"])
 @pytest.mark.parametrize("option", ["--check", "--compile-only", "--device=cuda"])
-def test_the_retrieval_bench_takes_no_option_of_the_other(run: Run, option: str) -> None:
-    outcome = run("bench", "retrieval", option)
+def test_the_bench_of_a_training_takes_no_option_of_the_rules(
+    run: Run, what: str, option: str
+) -> None:
+    outcome = run("bench", what, option)
     assert (outcome.code, outcome.err.startswith("fwp: ")) == (2, True)
     assert "leave out --check" in outcome.err
 

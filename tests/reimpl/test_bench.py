@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from records.errors import ConfigError
-from reimpl.bench import Settings, checks, cpu, cuda, memory, retrieval
+from reimpl.bench import Settings, checks, cpu, cuda, language_model, memory, retrieval
 from reimpl.bench.compiling import SHARED_KB, compile_all
 from reimpl.bench.inputs import Inputs, Shape, forward_backward, make_inputs, ours
 from reimpl.bench.report import Report, Section, Spread
@@ -537,3 +537,29 @@ def test_both_peers_answer_alike(case: retrieval.Case) -> None:
     torch.testing.assert_close(
         retrieval.by_chunks(model, batch), retrieval.by_writes(model, batch), rtol=1e-8, atol=1e-8
     )
+
+
+# The language models
+
+
+def language_model_report() -> Report:
+    return language_model.measure(quick=True, repeats=1, threads=1, echo=lambda line: None)
+
+
+def test_the_language_model_bench_compares_rules_and_ways_of_evaluating() -> None:
+    report = language_model_report()
+    training, evaluation = report.sections
+    assert [row[0] for row in training.rows] == list(language_model.models(quick=True))
+    assert {row[0]: row[3] for row in training.rows if row[3]} == language_model.SPEED_TARGETS
+    assert all(isinstance(row[1], Spread) for row in [*training.rows, *evaluation.rows])
+    assert not report.failed
+
+
+def test_a_language_model_that_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        language_model, "check", lambda config: 0.5 if config.rule == "sum" else 0.0
+    )
+    report = language_model_report()
+    rows = {row[0]: row[1:] for row in report.sections[0].rows}
+    assert report.failed
+    assert rows["sum"] == ("wrong: error 5.0e-01", None, None)
