@@ -90,7 +90,9 @@ def test_a_claim_that_is_compared_to_another_has_the_same_metric(shipped: list[R
     assert compared
     for claim in compared:
         other = by_id[str(claim.compared_to)]
-        assert (other.metric, other.locator) == (claim.metric, claim.locator)
+        assert (other.metric, other.kind) == (claim.metric, claim.kind)
+        # a sentence of the text may be about rows of a table
+        assert other.locator == claim.locator or claim.locator.startswith("Sec.")
 
 
 @pytest.mark.parametrize(("list_id", "length"), [("list-iclr-2021", 860), ("list-icml-2021", 1183)])
