@@ -45,7 +45,7 @@ def test_the_paper_scale_is_its_batch_on_a_gpu() -> None:
 
 
 def test_models_differ_only_in_what_is_compared() -> None:
-    # App. D.3: Performer with m = 16 has the d_dot of DPFP-1 doubled by its signs, 2 m = 2 d_head
+    # App. D.3: one d_dot a head, 2 m = 32 for FAVOR+ (m = 16) and 2 d_head = 32 for DPFP-1
     whole = CostPoint(seed=1)
     assert {whole.model(name).layers for name in MODELS} == {16}
     assert whole.model("performer-delta").changed(feature_map="dpfp1") == whole.model("dpfp-delta")

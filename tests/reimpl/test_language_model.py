@@ -21,7 +21,6 @@ from reimpl.experiments import language_model_run
 from reimpl.experiments.base import ProgressKind
 from reimpl.experiments.language_model_point import (
     KJV_WORDS,
-    REDUCED_TRAINING,
     ROWS,
     TABLES,
     LanguageModelPoint,
@@ -270,7 +269,3 @@ def test_a_text_with_another_vocabulary_is_refused(tmp_path: Path) -> None:
     other = each.model_copy(update={"model": each.model.changed(vocabulary=5_000)})
     with pytest.raises(ConfigError, match="has 6,976 word types and the model 5,000"):
         language_model_run.measure(other, tmp_path / "runs" / "id", silent)
-
-
-def test_reduced_trainings_are_those_that_the_records_name() -> None:
-    assert REDUCED_TRAINING["laptop"].steps * 16 * 256 == 3_686_400  # words read
