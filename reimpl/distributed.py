@@ -16,6 +16,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch.distributed
+
 from records.errors import ConfigError, FwpError
 from reimpl.experiments.base import ProgressKind
 from reimpl.runner import Selection, plan
@@ -48,7 +50,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FwpError as error:
         print(f"reimpl.distributed: {error}", file=sys.stderr)
         return 2
+    leave_group()
     return 0
+
+
+def leave_group() -> None:
+    """Wait for the other processes of the training, then leave the group that it joined.
+
+    A process that ends with the group's threads still running is now and then aborted by them,
+    which its launcher takes for a failed training.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
 
 
 def _train(options: argparse.Namespace) -> None:

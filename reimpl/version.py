@@ -90,7 +90,14 @@ def environment() -> dict[str, str]:
         "numpy": numpy.__version__,
         "numba": metadata.version("numba"),
         "platform": platform.platform(),
-        "device": "cpu",
+        "device": _device(),
         "threads": str(torch.get_num_threads()),
         "denormals": "kept" if torch.tensor(1e-40) * 1 > 0 else "flushed",
     }
+
+
+def _device() -> str:
+    """Return the name of the GPU that this process has worked on, and ``cpu`` if on none."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_initialized() else "cpu"

@@ -284,6 +284,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from reimpl import data
+from reimpl.distributed import leave_group
 from reimpl.training import Devices, Place, train
 from tests.reimpl.test_training import recipe
 data.NAMES = ("made",)
@@ -291,6 +292,7 @@ folder, world, carry = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "carr
 how = recipe(model={"dropout": 0.0, "positions": not carry}, carry=carry)
 place = Place(folder, "identity", "made", lambda line, **_: None)
 train(how, data.open_corpus("made", Path(sys.argv[1])), place, Devices("cpu", world, 1, "ddp"))
+leave_group()
 """
 
 
