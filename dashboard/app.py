@@ -14,8 +14,10 @@ PAGES = (
     ("overview", "Overview"),
     ("claims", "Claims"),
     ("evidence", "Evidence"),
+    ("citations", "Citations"),
     ("runs", "Runs"),
     ("sql", "SQL"),
+    ("memory", "Memory"),
 )
 
 

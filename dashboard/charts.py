@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboard.marks import SERIES, SHAPES, VERDICTS
+from dashboard.marks import BLUE, SERIES, SHAPES, VERDICTS
 
 Layers = alt.LayerChart | alt.FacetChart
 _SMALLEST_LABELLED_SHARE = 0.055
@@ -94,6 +94,38 @@ def curves(
     if claimed is None or (logarithmic and claimed <= 0):
         return alt.layer(lines, height=260)
     return alt.layer(lines, *claimed_rule(claimed), height=260)
+
+
+RESULT_MARKS = ("bars", "lines", "points")
+"""How the rows of a statement can be drawn."""
+
+
+def of_result(frame: pd.DataFrame, x: str, y: str, kind: str) -> Layers:
+    """Return the rows of an SQL result as bars, lines or points.
+
+    Args:
+        frame: the rows.
+        x: the column across; numbers and times on their scale, all else by name.
+        y: a column of numbers.
+        kind: one of ``RESULT_MARKS``.
+    """
+    points = pd.DataFrame({"x": frame[x], "y": frame[y]})
+    numeric, timed = (points.select_dtypes(kind) for kind in ("number", "datetimetz"))
+    named = kind == "bars" or "x" not in {*numeric.columns, *timed.columns}
+    shorthand = "x:N" if named else "x:T" if "x" in timed.columns else "x:Q"
+    if named:
+        points["x"] = points["x"].astype(str)
+    base = alt.Chart(points).encode(
+        x=alt.X(shorthand, title=x, sort=None),
+        y=alt.Y("y:Q", title=y),
+        tooltip=[alt.Tooltip(shorthand, title=x), alt.Tooltip("y:Q", title=y)],
+    )
+    marks = {
+        "bars": base.mark_bar(color=BLUE),
+        "lines": base.mark_line(color=BLUE, point=True),
+        "points": base.mark_point(color=BLUE, filled=True, size=50, opacity=0.8),
+    }
+    return alt.layer(marks[kind], height=340)
 
 
 def claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:

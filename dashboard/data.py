@@ -43,28 +43,39 @@ def ask(sql: str) -> pd.DataFrame:
     return _answer(sql, _PAGE_SECONDS, None).frame()
 
 
-def answer(sql: str) -> Result:
-    """Answer a user's statement within the limits of the SQL page.
+def answer(sql: str, page: int = 1) -> Result:
+    """Return one page of ``SQL_ROWS`` rows of the answer to a user's statement.
 
     Raises:
         QueryError: the statement is wrong, not permitted, or took longer than ``SQL_SECONDS``.
     """
-    return _answer(sql, SQL_SECONDS, SQL_ROWS)
+    return _answer(sql, SQL_SECONDS, SQL_ROWS, (page - 1) * SQL_ROWS)
 
 
-def _answer(sql: str, seconds: float, most: int | None) -> Result:
+def whole_answer(sql: str) -> pd.DataFrame:
+    """Return all rows of the answer to a user's statement, for a download; they are not kept.
+
+    Raises:
+        QueryError: as ``answer`` does, or there are more rows than one answer may have.
+    """
+    return workspace().query(sql, timeout=SQL_SECONDS).frame()
+
+
+def _answer(sql: str, seconds: float, most: int | None, skip: int = 0) -> Result:
     opened = workspace()
-    return _cached(opened.home, Index(opened.home).fingerprint(), sql, seconds, most)
+    return _cached(opened.home, Index(opened.home).fingerprint(), sql, seconds, most, skip)
 
 
 @st.cache_data(show_spinner=False, max_entries=200)
-def _cached(folder: Path, state: str, sql: str, seconds: float, most: int | None) -> Result:
+def _cached(
+    folder: Path, state: str, sql: str, seconds: float, most: int | None, skip: int
+) -> Result:
     """Ask the store; ``state`` is only there to be part of the cache's key."""
     try:
-        return Workspace(folder).query(sql, timeout=seconds, limit=most)
+        return Workspace(folder).query(sql, timeout=seconds, limit=most, skip=skip)
     except StoreIndexError:
         # the index was deleted between its refresh and the question: build it and ask again
-        return Workspace(folder).query(sql, timeout=seconds, limit=most)
+        return Workspace(folder).query(sql, timeout=seconds, limit=most, skip=skip)
 
 
 def problems() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -159,6 +160,41 @@ def pairs(text: Any) -> pd.DataFrame:
     return pd.DataFrame(
         [(str(name), _cell_text(value)) for name, value in items], columns=["name", "value"]
     )
+
+
+def parquet(frame: pd.DataFrame) -> bytes:
+    """Return a frame as a Parquet file; lists and structures in it as text."""
+    buffer = io.BytesIO()
+    showable(frame).to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def changes_table(changes: pd.DataFrame) -> pd.DataFrame:
+    """Return what the last session changed: of what, from which verdict or status to which."""
+    return pd.DataFrame(
+        {
+            "of": changes["subject"],
+            "before": [labelled(name) or "–" for name in changes["before"]],
+            "now": changes["after"].map(labelled),
+        }
+    )
+
+
+def differences(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return in what runs differ: a row a setting of configuration, environment or code.
+
+    Columns ``setting`` and one a run, by its id. What is the same in all of them is left out.
+    """
+    held: dict[str, dict[str, str]] = {}
+    for run in records(runs):
+        settings = {"seed": run["seed"], "code version": run["code_version"]}
+        for part in ("config", "environment"):
+            body = json.loads(run[part]) if run[part] else {}
+            settings |= {f"{part}: {name}": value for name, value in body.items()}
+        held[run["run_id"]] = {name: _cell_text(value) for name, value in settings.items()}
+    table = pd.DataFrame(held).fillna("")
+    several = table[table.nunique(axis=1) > 1]
+    return several.rename_axis("setting").reset_index()
 
 
 def showable(frame: pd.DataFrame) -> pd.DataFrame:

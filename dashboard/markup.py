@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dashboard.marks import mark
 
+_WORD = re.compile(r"\w+")
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -50,6 +51,17 @@ def legend(names: Iterable[str]) -> Markup:
     return Markup('<div class="fwp-legend">{}</div>').format(Markup("").join(map(badge, names)))
 
 
+def marked(text: str, value: str) -> Markup:
+    """Return ``text`` with each word that also stands in ``value`` marked, in whatever case."""
+    wanted = {word.casefold() for word in _WORD.findall(value)}
+    parts, at = [], 0
+    for word in _WORD.finditer(text):
+        if word[0].casefold() in wanted:
+            parts += [escape(text[at : word.start()]), Markup("<mark>{}</mark>").format(word[0])]
+            at = word.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
 def plain_markdown(text: str) -> str:
     """Return ``text`` so that Markdown shows it as it is, on one line."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(text.split()))
@@ -69,6 +81,14 @@ CARD_STYLE = """
 .fwp-card dt { opacity: .75; } .fwp-card dt, .fwp-card dd { margin: 0 !important; }
 .fwp-card dd > div { display: flex; flex-wrap: wrap; gap: 0 .8rem; }
 .fwp-small { opacity: .78; font-size: .9rem; }
+.fwp-table { overflow-x: auto; }
+.fwp-table table { border-collapse: collapse; margin: 0; }
+.fwp-table caption { text-align: left; font-weight: 600; padding: .2rem 0; }
+.fwp-table th, .fwp-table td { padding: .25rem .7rem; text-align: left; vertical-align: top;
+  border: 0; border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }
+.fwp-table td { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.fwp-table td a { color: inherit; }
+mark { background: color-mix(in srgb, #e69f00 45%, transparent); color: inherit; }
 @media (max-width: 30rem) {
   .fwp-card dl { grid-template-columns: 1fr; } .fwp-card dt { margin-top: .3rem; }
 }

@@ -82,6 +82,27 @@ def chart(drawn: Layers, *, label: str) -> None:
     st.altair_chart(drawn, width="stretch", alt=label)
 
 
+def downloads(frame: pd.DataFrame, name: str) -> None:
+    """Offer a frame as CSV and as Parquet; the bytes are made when a button is pressed."""
+    left, right = st.columns(2)
+    left.download_button(
+        "Download as CSV",
+        lambda: frame.to_csv(index=False),
+        f"{name}.csv",
+        "text/csv",
+        key=f"{name}-csv",
+        on_click="ignore",
+    )
+    right.download_button(
+        "Download as Parquet",
+        lambda: frames.parquet(frame),
+        f"{name}.parquet",
+        "application/vnd.apache.parquet",
+        key=f"{name}-parquet",
+        on_click="ignore",
+    )
+
+
 def counted(number: int, noun: str) -> str:
     """Return '1 claim', '2 claims'."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -168,6 +168,24 @@ def final_metrics(ask: Ask, run_id: str) -> pd.DataFrame:
     )
 
 
+def compared_metrics(ask: Ask, run_ids: Iterable[str]) -> pd.DataFrame:
+    """Return the numbers of runs that are no points of a curve: columns run_id, name, value."""
+    return ask(
+        "SELECT run_id, name, any_value(value) AS value FROM metrics "
+        f"WHERE step IS NULL AND run_id IN {in_list(run_ids)} GROUP BY run_id, name "
+        "ORDER BY min(rowid)"
+    )
+
+
+def changes(ask: Ask, paper_id: str) -> pd.DataFrame:
+    """Return what the last session of work changed of a paper: subject, before, after, since."""
+    return ask(
+        "SELECT h.kind, coalesce(c.locator || ': ' || c.statement, h.field || ': ' || h.value) "
+        "AS subject, h.before, h.after, h.since FROM changes h LEFT JOIN claims c USING (claim_id) "
+        f"WHERE h.paper_id = {literal(paper_id)} ORDER BY h.kind DESC, h.rowid"
+    )
+
+
 def curves(ask: Ask, run_ids: Iterable[str], most: int = 400) -> pd.DataFrame:
     """Return the curves of runs, each thinned evenly to at most about ``most`` points."""
     return ask(

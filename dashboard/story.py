@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dashboard.markup import badge, link
+from dashboard.markup import badge, link, marked
 
 Row = Mapping[str, Any]
 
@@ -36,7 +36,10 @@ def story(
 def _assertion(row: Row) -> Markup:
     basis = Markup(", on the ground of: {}").format(row["basis"]) if row["basis"] else ""
     return Markup("{} says: <strong>{}</strong>{}{}").format(
-        link(row["url"], row["source"] or "an unknown source"), row["value"], basis, _source(row)
+        link(row["url"], row["source"] or "an unknown source"),
+        row["value"],
+        basis,
+        _source(row, str(row["value"])),
     )
 
 
@@ -49,21 +52,25 @@ def _declared(row: Row) -> Markup:
 def _finding(row: Row, sources: Mapping[str, Row]) -> Markup:
     value = Markup(" <strong>{}</strong>").format(row["value"]) if row["value"] else ""
     severity = Markup(" {}").format(badge(row["severity"])) if row["severity"] else ""
+    value_text = str(row["value"] or "")
     named = [sources[i] for i in row["evidence_ids"] or () if i in sources]
+    cited = Markup("").join(_cited(source, value_text) for source in named)
     return Markup("{}{}{}<div>{}</div>{}").format(
-        badge(row["outcome"]), value, severity, row["reason"], Markup("").join(map(_cited, named))
+        badge(row["outcome"]), value, severity, row["reason"], cited
     )
 
 
-def _cited(row: Row) -> Markup:
+def _cited(row: Row, value: str) -> Markup:
     return Markup('<div class="fwp-small">source: {}</div>{}').format(
-        link(row["url"], row["source"]), _source(row)
+        link(row["url"], row["source"]), _source(row, value)
     )
 
 
-def _source(row: Row) -> Markup:
+def _source(row: Row, value: str) -> Markup:
+    """Return how a source was read, and its excerpt with the words of ``value`` marked."""
     read = f"read {row['read_on']}" if row["read_on"] else "day of reading not recorded"
-    excerpt = Markup("<div><q>{}</q></div>").format(row["excerpt"]) if row["excerpt"] else ""
+    said = row["excerpt"]
+    excerpt = Markup("<div><q>{}</q></div>").format(marked(said, value)) if said else ""
     note = Markup("<div>{}</div>").format(row["note"]) if row["note"] else ""
     return Markup('<div class="fwp-small">{} · {}{}{}</div>').format(
         badge(row["grade"]), read, excerpt, note
@@ -78,3 +85,14 @@ def _ends(said: Sequence[Row]) -> list[Markup]:
         )
         for value, row in values.items()
     ]
+
+
+def source_card(row: Row) -> Markup:
+    """Return one source: who it is, when and how it was read, its words, its hash, its address."""
+    digest = Markup("<div>sha256 <code>{}</code></div>").format(row["sha256"])
+    return Markup('<div class="fwp-card">{}<div>{} ({})</div>{}</div>').format(
+        _source(row, ""),
+        link(row["url"], row["source"]),
+        row["authority"],
+        digest if row["sha256"] else "",
+    )

@@ -25,17 +25,23 @@ import re
 import threading
 import time
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote, unquote_plus, urlsplit, urlunsplit
+from urllib.parse import quote, unquote_plus, urlsplit, urlunsplit
 
-from provenance.works import Capture
+from records.archive import (
+    FILE_NAME,
+    Capture,
+    media_type_of,
+    moment,
+    name_parts,
+    parse_file,
+    url_hash,
+)
 from records.errors import EvidenceError
 
 SECRET_PARAMETERS = frozenset(
@@ -59,7 +65,6 @@ SHORTEST_SECRET = 8
 _LENGTH_HEADERS = frozenset(
     ("connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding")
 )
-_NAME = re.compile(r"(?P<url>[0-9a-f]{16})-(?P<time>\d{20})-(?P<body>[0-9a-f]{16})\.warc\.gz")
 _PART = ".part"
 _STALE_SECONDS = 3600
 _DOUBTFUL_SECONDS = 2
@@ -161,7 +166,7 @@ class Archive:
                 f"{self.folder} ({error.strerror or error}); make room or name another workspace"
             ) from error
         with self._lock:
-            names = self._listed.setdefault(_url_hash(capture.url), [])
+            names = self._listed.setdefault(url_hash(capture.url), [])
             names[:] = sorted({*names, capture.file})
         return capture
 
@@ -183,7 +188,7 @@ class Archive:
         now = now or datetime.now(UTC)
         oldest = 0 if max_age is None else _nanoseconds(now - max_age)
         for name in reversed(self.names(clean)):
-            if _name_parts(name)[1] < oldest:
+            if name_parts(name)[1] < oldest:
                 return
             with suppress(EvidenceError):
                 capture, body = self._open(name)
@@ -206,11 +211,11 @@ class Archive:
 
     def names(self, url: str) -> list[str]:
         """Return the names of all files of ``url``, oldest first, whatever they hold."""
-        return self._names(_url_hash(without_secrets(url)))
+        return self._names(url_hash(without_secrets(url)))
 
     def captures(self) -> Iterator[Capture]:
         """Yield a description of each intact capture, oldest first; ``check`` names the others."""
-        for name in sorted(self._all_names(), key=lambda name: (_name_parts(name)[1], name)):
+        for name in sorted(self._all_names(), key=lambda name: (name_parts(name)[1], name)):
             with suppress(EvidenceError):
                 yield self._open(name)[0]
 
@@ -221,7 +226,7 @@ class Archive:
             EvidenceError: the archive holds none, or the newest is damaged.
         """
         url, _, body = evidence_id.removeprefix("warc:").partition("-")
-        names = [name for name in self._names(url) if _name_parts(name)[2] == body]
+        names = [name for name in self._names(url) if name_parts(name)[2] == body]
         if not names or not evidence_id.startswith("warc:"):
             raise EvidenceError(
                 f"{evidence_id} is not in the evidence archive {self.folder}; "
@@ -237,7 +242,7 @@ class Archive:
         return [problem for path in self._files() if (problem := self._problem(path)) is not None]
 
     def _problem(self, path: Path) -> str | None:
-        if not _NAME.fullmatch(path.name) or not path.is_file():
+        if not FILE_NAME.fullmatch(path.name) or not path.is_file():
             return f"{path.name} is no file of the archive; remove it"
         try:
             self._open(path.name)
@@ -246,7 +251,7 @@ class Archive:
         return None
 
     def _open(self, name: str) -> tuple[Capture, bytes]:
-        if not _NAME.fullmatch(name):
+        if not FILE_NAME.fullmatch(name):
             raise EvidenceError(f"{name!r} is not the name of a file of the evidence archive")
         try:
             data = (self.folder / name).read_bytes()
@@ -255,7 +260,7 @@ class Archive:
                 f"{name} cannot be read from the evidence archive {self.folder} "
                 f"({error.strerror or error})"
             ) from error
-        return _parse(name, data)
+        return parse_file(name, data)
 
     def _write(self, name: str, data: bytes) -> None:
         part = self.folder / f"{_PART}-{os.getpid()}-{uuid.uuid4().hex}"
@@ -296,11 +301,11 @@ class Archive:
         settled = time.time_ns() - stamp > _DOUBTFUL_SECONDS * 10**9
         self._listed = {}
         for name in sorted(self._all_names()):
-            self._listed.setdefault(_name_parts(name)[0], []).append(name)
+            self._listed.setdefault(name_parts(name)[0], []).append(name)
         self._stamp = stamp if settled else None
 
     def _all_names(self) -> list[str]:
-        return [path.name for path in self._files() if _NAME.fullmatch(path.name)]
+        return [path.name for path in self._files() if FILE_NAME.fullmatch(path.name)]
 
     def _files(self) -> list[Path]:
         try:
@@ -350,18 +355,18 @@ def _ascii(text: str) -> str:
 def _describe(exchange: Exchange, nanoseconds: int) -> Capture:
     """Return the capture of a purged exchange."""
     sha256 = hashlib.sha256(exchange.body).hexdigest()
-    url_hash = _url_hash(exchange.url)
+    asked = url_hash(exchange.url)
     return Capture(
-        evidence_id=f"warc:{url_hash}-{sha256[:16]}",
+        evidence_id=f"warc:{asked}-{sha256[:16]}",
         source=exchange.source,
         url=exchange.url,
         final_url=exchange.final_url,
         status=exchange.status,
-        fetched=_moment(nanoseconds),
-        media_type=_media_type(exchange.response_headers),
+        fetched=moment(nanoseconds),
+        media_type=media_type_of(exchange.response_headers),
         sha256=sha256,
         size=len(exchange.body),
-        file=f"{url_hash}-{nanoseconds:020d}-{sha256[:16]}.warc.gz",
+        file=f"{asked}-{nanoseconds:020d}-{sha256[:16]}.warc.gz",
     )
 
 
@@ -408,91 +413,6 @@ def _warc(exchange: Exchange, capture: Capture) -> bytes:
     return out.getvalue()
 
 
-def _parse(name: str, data: bytes) -> tuple[Capture, bytes]:
-    """Return the capture and body in a WARC file.
-
-    Raises:
-        EvidenceError: the file is cut short, damaged, or not what its name says.
-    """
-    url_hash, nanoseconds, body_hash = _name_parts(name)
-    record, body = _response_record(name, _whole_gzip(name, data))
-    headers = record.rec_headers
-    sha256 = hashlib.sha256(body).hexdigest()
-    url = headers.get_header("WARC-Target-URI") or ""
-    if headers.get_header("WARC-Payload-Digest") != f"sha256:{sha256}" or sha256[:16] != body_hash:
-        raise EvidenceError(
-            f"{name} is damaged: its body does not have the hash it was stored with"
-        )
-    if _url_hash(url) != url_hash:
-        raise EvidenceError(f"{name} is damaged: it holds the answer to another request ({url})")
-    try:
-        capture = Capture(
-            evidence_id=f"warc:{url_hash}-{body_hash}",
-            source=unquote(headers.get_header("FWP-Source") or ""),
-            url=url,
-            final_url=headers.get_header("FWP-Final-URI") or url,
-            status=int(record.http_headers.get_statuscode()),
-            fetched=_moment(nanoseconds),
-            media_type=_media_type(record.http_headers.headers),
-            sha256=sha256,
-            size=len(body),
-            file=name,
-        )
-    except (ValueError, OverflowError) as error:
-        raise EvidenceError(f"{name} is damaged: its header cannot be read ({error})") from error
-    return capture, body
-
-
-def _whole_gzip(name: str, data: bytes) -> bytes:
-    """Return the contents of a file of gzip members; zlib holds each against its checksum."""
-    out = []
-    while data:
-        member = zlib.decompressobj(wbits=31)
-        try:
-            out.append(member.decompress(data))
-        except zlib.error as error:
-            raise EvidenceError(
-                f"{name} is damaged: it is not whole gzip data ({error})"
-            ) from error
-        if not member.eof:
-            raise EvidenceError(f"{name} is cut short; fetch it again or copy it anew")
-        data = member.unused_data
-    return b"".join(out)
-
-
-def _response_record(name: str, data: bytes) -> tuple[Any, bytes]:
-    from warcio.archiveiterator import ArchiveIterator
-    from warcio.exceptions import ArchiveLoadFailed
-
-    try:
-        for record in ArchiveIterator(BytesIO(data), no_record_parse=False):
-            if record.rec_type == "response" and record.http_headers is not None:
-                return record, record.content_stream().read()
-    except (ArchiveLoadFailed, AttributeError, TypeError, ValueError) as error:
-        # warcio raises the second and third for records without an address or a length
-        raise EvidenceError(f"{name} is damaged: it is no WARC file ({error})") from error
-    raise EvidenceError(f"{name} is damaged: it holds no response")
-
-
-def _url_hash(url: str) -> str:
-    return hashlib.sha256(url.encode(errors="surrogatepass")).hexdigest()[:16]
-
-
-def _name_parts(name: str) -> tuple[str, int, str]:
-    url, nanoseconds, rest = name.split("-")
-    return url, int(nanoseconds), rest[:16]
-
-
-def _media_type(headers: Iterable[tuple[str, str]]) -> str:
-    values = [value for name, value in headers if name.lower() == "content-type"]
-    media_type = values[-1].partition(";")[0].strip().lower() if values else ""
-    return media_type or "application/octet-stream"
-
-
 def _nanoseconds(moment: datetime) -> int:
     since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return max(0, since // timedelta(microseconds=1) * 1000)
-
-
-def _moment(nanoseconds: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from provenance.evidence import Archive
-from provenance.works import Capture
+from records.archive import Capture, text_of
 from records.errors import EvidenceError
 from records.exchange import printable
 
 SHOWN = 4000
 """Characters of a body that are shown; the whole of it can be written to a file."""
-
-_TEXTUAL = ("json", "xml", "yaml", "html", "text", "javascript", "bibtex")
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,9 @@ def capture_fields(capture: Capture, body: bytes) -> list[tuple[str, str]]:
 
 
 def _shown(capture: Capture, body: bytes) -> str:
-    if body and not any(word in capture.media_type for word in _TEXTUAL):
+    text = text_of(capture, body)
+    if text is None:
         return f"({len(body):,} bytes of {capture.media_type or 'an unnamed type'})"
-    text = body.decode("utf-8", errors="replace")
     more = f"\n... ({len(text):,} characters in all)" if len(text) > SHOWN else ""
     return printable(text[:SHOWN]) + more
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
+from records.archive import Capture
 from records.models import Authority, Outcome, Record, Severity
 
 ReferenceFormat = Literal["bibtex", "csl-json", "markdown", "plain", "bbl"]
@@ -105,25 +106,6 @@ class Request(Record):
     source: str = Field(min_length=1)
     url: str = Field(pattern=r"^https://")
     accept: str = "*/*"
-
-
-class Capture(Record):
-    """One archived response: when and from where, and the hash of its body.
-
-    ``evidence_id`` is how findings name it. ``url`` is the one that was asked for, without
-    secrets; ``final_url`` the one that answered after redirects.
-    """
-
-    evidence_id: str = Field(min_length=1)
-    source: str = Field(min_length=1)
-    url: str
-    final_url: str
-    status: int = Field(ge=100, le=599)
-    fetched: AwareDatetime
-    media_type: str
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    size: int = Field(ge=0)
-    file: str
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from filelock import FileLock, Timeout
 
+from records.changes import changes
 from records.errors import QueryError, StoreIndexError, WorkspaceError
 from records.files import write_whole
 from records.ledger import Contents, Ledger
@@ -130,7 +131,9 @@ class Index:
         """Return a digest of everything that the index depends on."""
         return digest([self.ledger.state(), _code()])
 
-    def query(self, sql: str, *, timeout: float = 60.0, limit: int | None = None) -> Result:
+    def query(
+        self, sql: str, *, timeout: float = 60.0, limit: int | None = None, skip: int = 0
+    ) -> Result:
         """Answer one read-only statement.
 
         The connection is sealed: it reads this index and nothing else, neither files nor network,
@@ -140,6 +143,7 @@ class Index:
             sql: one SELECT, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN statement.
             timeout: seconds after which the statement is stopped.
             limit: the most rows to return; None for all.
+            skip: how many rows to leave out before the first that is returned.
 
         Raises:
             QueryError: not one statement, not a reading one, wrong (with DuckDB's message), or
@@ -147,8 +151,9 @@ class Index:
         """
         with self._asked(sql, timeout) as (connection, expired):
             cursor = connection.execute(sql)
-            rows = _fetch(cursor, _MOST_ROWS if limit is None else limit + 1, expired, timeout)
             described = cursor.description or []
+            _fetch(cursor, skip, expired, timeout)
+            rows = _fetch(cursor, _MOST_ROWS if limit is None else limit + 1, expired, timeout)
         if limit is None and len(rows) == _MOST_ROWS:
             raise QueryError(f"the answer has {_MOST_ROWS:,} rows or more; ask for less with LIMIT")
         kept = rows if limit is None else rows[:limit]
@@ -272,7 +277,7 @@ def build(path: Path, contents: Contents, fingerprint: str) -> None:
 
 def _fill(connection: duckdb.DuckDBPyConnection, contents: Contents, fingerprint: str) -> None:
     connection.execute(_SCHEMA.read_text(encoding="utf-8"))
-    for table, rows in _tables(contents.current()).items():
+    for table, rows in _tables(contents).items():
         _insert(connection, table, rows)
     meta = {"fingerprint": fingerprint, "problems": json.dumps(contents.problems)}
     _insert(connection, "meta", [{"key": k, "value": v} for k, v in meta.items()])
@@ -289,7 +294,8 @@ def _ctrl_c() -> Iterator[None]:
         raise
 
 
-def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
+def _tables(contents: Contents) -> dict[str, list[dict[str, Any]]]:
+    records = contents.current()
     assertions = latest(records, Assertion, "assertion_id")
     claims = latest(records, Claim, "claim_id")
     papers = latest(records, Paper, "paper_id")
@@ -298,6 +304,8 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
     runs = current_runs(records)
     by_id = {claim.claim_id: claim for claim in claims}
     measured = measurements(runs)
+    verdicts = [judge(claim, measured, by_id) for claim in claims]
+    statuses = derive_statuses(assertions, checks)
     return {
         "papers": _rows(papers),
         "evidence": _rows(latest(records, Evidence, "evidence_id")),
@@ -315,13 +323,14 @@ def _tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
         ],
         "metrics": [{"run_id": run.run_id, **row} for run in runs for row in _rows(run.metrics)],
         "logged_curves": [row for curve in distinct(records, Curve) for row in _points(curve)],
-        "verdicts": _rows([judge(claim, measured, by_id) for claim in claims]),
+        "verdicts": _rows(verdicts),
         "mode_verdicts": [
             {"mode": mode, **verdict.model_dump(mode="json")}
             for claim in claims
             for mode, verdict in judge_modes(claim, measured, by_id)
         ],
-        "derived_statuses": _numbered(_rows(derive_statuses(assertions, checks))),
+        "derived_statuses": _numbered(_rows(statuses)),
+        "changes": _rows(changes(contents, verdicts, statuses)),
     }
 
 

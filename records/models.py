@@ -370,3 +370,20 @@ class Verdict(Record):
     seeds: tuple[int, ...] = ()
     run_ids: tuple[str, ...] = ()
     margin: float | None = None
+
+
+class Change(Record):
+    """Derived: what the last session of work made of a claim's verdict or of a value's status.
+
+    ``before`` is None where there was none. ``since`` is when the session began. A change of a
+    verdict names ``claim_id``, one of a status ``field`` and ``value``.
+    """
+
+    kind: Literal["verdict", "status"]
+    paper_id: str
+    claim_id: str | None = None
+    field: str | None = None
+    value: str | None = None
+    before: str | None
+    after: str
+    since: AwareDatetime

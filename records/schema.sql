@@ -83,6 +83,13 @@ CREATE TABLE derived_statuses (
     evidence_ids VARCHAR[], grade VARCHAR, ordinal INTEGER
 );
 
+-- what the last session of work (fwp all, rerun or verify, without a pause of half an hour) made of
+-- a claim's verdict or of an asserted value's status; since is when the session began
+CREATE TABLE changes (
+    kind VARCHAR, paper_id VARCHAR, claim_id VARCHAR, field VARCHAR, value VARCHAR,
+    before VARCHAR, after VARCHAR, since TIMESTAMPTZ
+);
+
 -- every asserted value with its derived status
 CREATE VIEW statuses AS
 SELECT paper_id, field, value, status, reason, evidence_ids, grade

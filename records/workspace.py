@@ -40,11 +40,13 @@ class Workspace:
         """Add one batch to the ledger as ``Ledger.append`` does; the next query sees it."""
         Ledger(self.home).append(origin, records, repeat=repeat)
 
-    def query(self, sql: str, *, timeout: float = 60.0, limit: int | None = None) -> Result:
-        """Answer one read-only statement from an index that is up to date."""
+    def query(
+        self, sql: str, *, timeout: float = 60.0, limit: int | None = None, skip: int = 0
+    ) -> Result:
+        """Answer one read-only statement from an index that is up to date; see ``Index.query``."""
         index = Index(self.home)
         index.refresh()
-        return index.query(sql, timeout=timeout, limit=limit)
+        return index.query(sql, timeout=timeout, limit=limit, skip=skip)
 
     def known_runs(self) -> Callable[[str], bool]:
         """Return what tells of a run id whether the run was made here, or is by now.

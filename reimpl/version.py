@@ -100,4 +100,5 @@ def _device() -> str:
     """Return the name of the GPU that this process has worked on, and ``cpu`` if on none."""
     import torch
 
-    return torch.cuda.get_device_name() if torch.cuda.is_initialized() else "cpu"
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return torch.cuda.get_device_name() if used else "cpu"

@@ -7,9 +7,18 @@ from typing import Any, get_args
 import pandas as pd
 import streamlit as st
 
-from dashboard import address, charts, data, figure_charts, figure_queries, frames, queries
+from dashboard import (
+    address,
+    charts,
+    data,
+    figure_charts,
+    figure_queries,
+    frames,
+    paper_tables,
+    queries,
+)
 from dashboard.marks import VERDICTS, labelled
-from dashboard.markup import badge
+from dashboard.markup import badge, legend
 from dashboard.page import chart, chosen_paper, column_config, counted, empty, html, table
 from dashboard.views import figures
 from records.models import ClaimKind
@@ -35,7 +44,24 @@ def render() -> None:
     else:
         _table(kept.reset_index(drop=True))
         _detail(kept)
+    _tables(paper_id)
     figures.render(paper_id)
+
+
+def _tables(paper_id: str) -> None:
+    """Show the paper's tables as it prints them, our number in each cell below its own."""
+    shown = list(paper_tables.tables(paper_tables.cells(data.ask, paper_id), links=True))
+    if not shown:
+        return
+    st.subheader("The paper's tables", anchor="tables")
+    st.caption(
+        "Above in each cell what the paper prints, below it our number with the verdict; a scale "
+        "in brackets says that the run was smaller than the paper's, so that only orders compare."
+    )
+    html(legend(VERDICTS))
+    for tab, (_, body) in zip(st.tabs([name for name, _ in shown]), shown, strict=True):
+        with tab:
+            html(body)
 
 
 def _filters(claims: pd.DataFrame) -> pd.DataFrame:

@@ -8,9 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import address, data, frames, queries
+from dashboard.archived import open_capture
 from dashboard.marks import labelled
 from dashboard.page import empty, html, table
-from dashboard.story import story
+from dashboard.story import source_card, story
+from records.errors import EvidenceError
 
 
 def render() -> None:
@@ -97,6 +99,57 @@ def _sources() -> None:
     columns = ["source", "authority", "grade", "read_on", "excerpt", "url", "sha256", "evidence_id"]
     shown = sources[columns].assign(grade=sources["grade"].map(labelled))
     table(shown.rename(columns={"read_on": "read on"}), label="Sources", height=320)
+    _one_source({row["evidence_id"]: row for row in frames.records(sources)})
+
+
+def _one_source(sources: dict[str, dict[str, Any]]) -> None:
+    st.subheader("One source", anchor="source")
+    address.start_one("source", sources)
+    chosen = st.selectbox(
+        "Source",
+        list(sources),
+        key="source",
+        format_func=lambda key: f"{sources[key]['source']} ({key})",
+    )
+    address.keep("source", chosen)
+    if chosen is None:
+        return
+    row = sources[chosen]
+    html(source_card(row))
+    if row["grade"] == "captured":
+        _archived(chosen)
+    elif row["facts"]:
+        st.caption("What was copied from it")
+        table(frames.pairs(row["facts"]), label="What was copied from the source")
+
+
+def _archived(evidence_id: str) -> None:
+    """Show the bytes of a captured source as text, which a browser never takes for a page."""
+    try:
+        opened = open_capture(data.home(), evidence_id)
+    except EvidenceError as error:
+        st.error("The archived bytes cannot be shown.")
+        st.code(str(error), language=None, wrap_lines=True)
+        return
+    capture = opened.capture
+    st.text(
+        f"{capture.size:,} bytes of {capture.media_type}, answered with status {capture.status} "
+        f"at {capture.fetched:%Y-%m-%d %H:%M} UTC. Hashed again just now: the sha256 is right."
+    )
+    if opened.text is None:
+        st.text("These bytes are no text, so they are not shown.")
+    else:
+        part = 1
+        if opened.parts > 1:
+            part = int(st.number_input(f"Part, of {opened.parts}", 1, opened.parts, key="part"))
+        st.code(opened.part(part), language=None, wrap_lines=True, height=360)
+    st.download_button(
+        "Download the bytes",
+        opened.body,
+        f"{capture.sha256[:16]}.bin",
+        "application/octet-stream",
+        on_click="ignore",
+    )
 
 
 if __name__ == "__main__":

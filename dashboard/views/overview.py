@@ -24,6 +24,7 @@ def render() -> None:
     html(paper_card(paper, statuses, queries.proceedings_links(data.ask, paper_id)))
     _numbers(coverage, statuses)
     _coverage(coverage)
+    _changed(queries.changes(data.ask, paper_id))
     _contested(statuses)
     _unavailable(queries.checks(data.ask, paper_id))
 
@@ -53,6 +54,23 @@ def _coverage(coverage: pd.DataFrame) -> None:
     table(frames.coverage_table(coverage), label="Number of claims by kind and verdict")
     if set(coverage["verdict"]) == {"not run"}:
         empty("No claim was run in this workspace. Start with `fwp rerun`.")
+
+
+def _changed(changes: pd.DataFrame) -> None:
+    st.subheader("What the last session changed", anchor="changed")
+    if changes.empty:
+        empty(
+            "Nothing: no run and no check in this workspace has changed a verdict or a status "
+            "lately. `fwp all` verifies the records and reruns the quick claims."
+        )
+        return
+    since = changes["since"].iloc[0]
+    verdicts = int((changes["kind"] == "verdict").sum())
+    st.text(
+        f"Since {since:%Y-%m-%d %H:%M} UTC: {counted(verdicts, 'verdict')} and "
+        f"{counted(len(changes) - verdicts, 'asserted value')} changed."
+    )
+    table(frames.changes_table(changes), label="What changed, before and now", height=260)
 
 
 def _contested(statuses: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard import address, charts, data, frames, queries
 from dashboard.markup import plain_markdown
-from dashboard.page import chart, counted, empty, table
+from dashboard.page import chart, counted, downloads, empty, table
 
 
 def render() -> None:
@@ -36,7 +36,7 @@ def render() -> None:
         empty("No run fits these filters. Take one away.")
         return
     _table(kept)
-    _download(kept)
+    downloads(kept, "runs")
     _compare(kept)
     _detail(kept)
 
@@ -71,18 +71,8 @@ def _took(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}"
 
 
-def _download(runs: pd.DataFrame) -> None:
-    st.download_button(
-        "Download these runs as CSV",
-        runs.to_csv(index=False),
-        "runs.csv",
-        "text/csv",
-        on_click="ignore",
-    )
-
-
 def _compare(runs: pd.DataFrame) -> None:
-    st.subheader("Curves compared", anchor="curves")
+    st.subheader("Runs compared", anchor="curves")
     address.start_several("compared", list(runs["run_id"]))
     chosen = st.multiselect(
         "Runs",
@@ -94,6 +84,8 @@ def _compare(runs: pd.DataFrame) -> None:
     address.keep("compared", chosen)
     if not chosen:
         return
+    if len(chosen) > 1:
+        _differences(runs[runs["run_id"].isin(chosen)])
     points = queries.curves(data.ask, chosen)
     if points.empty:
         empty("These runs have recorded no curve.")
@@ -104,6 +96,19 @@ def _compare(runs: pd.DataFrame) -> None:
     for name in points["name"].unique():
         drawn = points[points["name"] == name].assign(series=lambda frame: frame["run_id"])
         chart(charts.curves(drawn, metric=name, logarithmic=logarithmic), label=f"Curves of {name}")
+    downloads(points, "curves")
+
+
+def _differences(runs: pd.DataFrame) -> None:
+    """Show in what runs differ, and what each measured."""
+    st.caption("In what they differ")
+    table(frames.differences(runs), label="Settings that are not the same in these runs")
+    st.caption("What each measured")
+    measured = queries.compared_metrics(data.ask, list(runs["run_id"]))
+    wide = measured.pivot(index="name", columns="run_id", values="value")
+    wide = wide.reindex(list(dict.fromkeys(measured["name"]))).reset_index()
+    wide.columns.name = None
+    table(wide, label="Metrics of these runs side by side")
 
 
 def _detail(runs: pd.DataFrame) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from dashboard import address, data, frames, queries
-from dashboard.page import empty
+from dashboard import address, charts, data, frames, queries
+from dashboard.page import chart, downloads, empty
 from records.errors import QueryError
+from records.index import Result
 from records.questions import ready_questions
 
 _KEY = "q"
+_MOST_PAGES = 1_000
 
 
 def render() -> None:
@@ -28,7 +30,11 @@ def _editor() -> str:
     ready = ready_questions()
     address.start_text(_KEY, ready[0].sql)
 
+    def from_the_start() -> None:
+        st.session_state["page"] = 1
+
     def take() -> None:
+        from_the_start()
         chosen = st.session_state["question"]
         if chosen is not None:
             st.session_state[_KEY] = next(q.sql for q in ready if q.title == chosen)
@@ -41,39 +47,83 @@ def _editor() -> str:
         placeholder="choose one",
         on_change=take,
     )
-    text = st.text_area("Statement", key=_KEY, height=170)
+    text = st.text_area("Statement", key=_KEY, height=170, on_change=from_the_start)
     st.button("Run", type="primary", help="Ctrl+Enter in the editor runs it too")
     st.caption(
-        f"Read-only. Stopped after {data.SQL_SECONDS:g} s; at most {data.SQL_ROWS} rows are "
-        "shown. The page's address carries the statement: copy it to share."
+        f"Read-only. Stopped after {data.SQL_SECONDS:g} s; {data.SQL_ROWS} rows a page. "
+        "The page's address carries the statement: copy it to share."
     )
     address.keep(_KEY, text)
     return text
 
 
 def _result(statement: str) -> None:
+    page = _page()
     if not statement.strip():
         empty("Write a statement, or choose a ready question.")
         return
     try:
-        result = data.answer(statement)
+        result = data.answer(statement, page)
     except QueryError as error:
         st.error("The statement was not answered:")
         st.code(str(error), language=None, wrap_lines=True)
         return
     frame = frames.showable(result.frame())
-    if result.truncated:
-        st.warning(
-            f"There are more rows: these are the first {len(frame)}. Narrow the question, "
-            "or use LIMIT and OFFSET."
-        )
-    st.text(f"{len(frame)} rows" if len(frame) != 1 else "1 row")
+    _size(result, page, len(frame))
     st.dataframe(frame, hide_index=True, alt="Result of the statement")
-    st.download_button("Download as CSV", _csv(frame), "result.csv", "text/csv", on_click="ignore")
+    _chart(frame)
+    if page == 1 and not result.truncated:
+        downloads(frame, "result")
+    elif st.button("Fetch all rows for a download"):
+        try:
+            downloads(frames.showable(data.whole_answer(statement)), "result")
+        except QueryError as error:
+            st.error("All rows at once cannot be had:")
+            st.code(str(error), language=None, wrap_lines=True)
 
 
-def _csv(frame: pd.DataFrame) -> str:
-    return frame.to_csv(index=False)
+def _page() -> int:
+    """Return the page of the result that the reader wants."""
+    if "page" not in st.session_state:
+        wanted = st.query_params.get("page", "")
+        known = wanted.isascii() and wanted.isdecimal() and 0 < int(wanted) <= _MOST_PAGES
+        st.session_state["page"] = int(wanted) if known else 1
+    return int(st.session_state["page"])
+
+
+def _size(result: Result, page: int, rows: int) -> None:
+    """Say how many rows are shown, and let the reader turn the page where there are more."""
+    if page == 1 and not result.truncated:
+        st.text(f"{rows} rows" if rows != 1 else "1 row")
+        return
+    first = (page - 1) * data.SQL_ROWS
+    more = "there are more" if result.truncated else "the last"
+    st.text(f"rows {first + 1} to {first + rows}: {more}" if rows else "no row on this page")
+    st.number_input("Page", 1, _MOST_PAGES, key="page")
+    address.keep("page", str(page) if page > 1 else None)
+    st.caption("Rows keep their places over pages only where the statement has an ORDER BY.")
+
+
+def _chart(frame: pd.DataFrame) -> None:
+    """Draw the rows, where the reader asks for it and there is a number to draw."""
+    numbers = list(frame.select_dtypes("number").columns)
+    if frame.empty or not numbers:
+        return
+    address.start_one("draw", charts.RESULT_MARKS)
+    kind = st.pills("Draw it as", list(charts.RESULT_MARKS), key="draw")
+    address.keep("draw", kind)
+    if kind is None:
+        return
+    left, right = st.columns(2)
+    with left:
+        address.start_one("x", list(frame.columns))
+        x = str(st.selectbox("Across", list(frame.columns), key="x"))
+        address.keep("x", x)
+    with right:
+        address.start_one("y", numbers)
+        y = str(st.selectbox("Up", numbers, index=len(numbers) - 1, key="y"))
+        address.keep("y", y)
+    chart(charts.of_result(frame, x, y, kind), label=f"{y} against {x}, one mark a row")
 
 
 def _schema() -> None:

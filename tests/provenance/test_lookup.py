@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 import pytest
 
 from provenance.lookup import Dossier, Question, fetch_all, gather
-from provenance.works import Answer, Capture, Reference, Request, Work
+from provenance.works import Answer, Reference, Request, Work
+from records.archive import Capture
 from records.errors import SourceUnavailable, UnreadableAnswer
 
 

@@ -12,7 +12,8 @@ from provenance.case import Case, Store
 from provenance.live import paper_text_of
 from provenance.sources.paper_text import parse_paper
 from provenance.transcription import claim_transcription
-from provenance.works import Answer, Capture
+from provenance.works import Answer
+from records.archive import Capture
 from records.curated import shipped_folders
 from records.errors import UnreadableAnswer
 from records.models import Claim, Paper
