@@ -384,6 +384,8 @@ def bench(options: argparse.Namespace) -> int:
     """Measure the fast ops, or the judge of citations; exit 1 where something is wrong."""
     if options.what == "verify":
         return _bench_verify(options)
+    if options.what == "dashboard":
+        return _bench_dashboard(options)
     from reimpl.bench import Settings, measure
 
     settings = Settings(
@@ -428,6 +430,18 @@ def _bench_verify(options: argparse.Namespace) -> int:
     if options.output is not None:
         _write(options.output, whole)
     return 0
+
+
+def _bench_dashboard(options: argparse.Namespace) -> int:
+    """Time every page of the dashboard over a large store; exit 1 where a page shows an error."""
+    from dashboard.bench import SMALL, Size, measure
+
+    found = measure(SMALL if options.quick else Size(), options.repeats or 10, _say)
+    whole = json.dumps(found.json(), indent=2)
+    print(whole if options.format == "json" else found.text())
+    if options.output is not None:
+        _write(options.output, whole)
+    return 1 if found.errors else 0
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -834,10 +848,11 @@ def _add_bench(verbs: Any) -> None:
     verb.add_argument(
         "what",
         nargs="?",
-        choices=("rules", "retrieval", "language-model", "verify"),
+        choices=("rules", "retrieval", "language-model", "verify", "dashboard"),
         default="rules",
         help="the update rules (default), the trainings of the retrieval experiments or of the "
-        "language models, or how well citations are judged and how fast titles are found",
+        "language models, how well citations are judged and how fast titles are found, or how "
+        "fast the dashboard's pages are in a browser",
     )
     verb.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     verb.add_argument("--quick", action="store_true", help="a small subset")

@@ -18,12 +18,12 @@ def _across() -> alt.X:
     return alt.X(
         "year:Q",
         title="year of first posting",
-        scale=alt.Scale(zero=False, nice=True),
+        scale=alt.Scale(zero=False, nice=False, padding=14),
         axis=alt.Axis(format="d", grid=False, tickMinStep=1),
     )
 
 
-def graph(frame: pd.DataFrame, *, height: int = 380) -> Layers:
+def graph(frame: pd.DataFrame, *, height: int = 460) -> Layers:
     """Return the paper between the papers it cites, below, and those that cite it, above.
 
     Args:
@@ -32,7 +32,7 @@ def graph(frame: pd.DataFrame, *, height: int = 380) -> Layers:
     """
     up_and_down = alt.Y("lane:Q", axis=None)
     base = alt.Chart(frame)
-    colour = alt.Color("link:N", scale=_COLOURS, legend=legend(3))
+    colour = alt.Color("link:N", scale=_COLOURS, legend=legend(2))
     edges = base.mark_rule(strokeWidth=0.8, opacity=0.4).encode(
         x=_across(), y=up_and_down, x2="from_year:Q", y2="from_lane:Q", color=colour
     )
@@ -40,7 +40,7 @@ def graph(frame: pd.DataFrame, *, height: int = 380) -> Layers:
         x=_across(),
         y=up_and_down,
         color=colour,
-        shape=alt.Shape("link:N", scale=_SHAPES, legend=legend(3)),
+        shape=alt.Shape("link:N", scale=_SHAPES, legend=legend(2)),
         tooltip=["title:N", "paper:N", alt.Tooltip("year:Q", format="d"), "link:N", "found:N"],
     )
     return alt.layer(edges, nodes, height=height)
@@ -48,7 +48,8 @@ def graph(frame: pd.DataFrame, *, height: int = 380) -> Layers:
 
 def timeline(frame: pd.DataFrame, *, height: int = 220) -> Layers:
     """Return the number of cited and citing papers by year, as bars; see ``by_year``."""
-    colour = alt.Color("link:N", scale=_COLOURS, legend=legend(2))
+    scale = alt.Scale(domain=_NAMES[:2], range=[ORANGE, BLUE])
+    colour = alt.Color("link:N", scale=scale, legend=legend(2))
     bars = (
         alt.Chart(frame)
         .mark_bar()

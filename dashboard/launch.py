@@ -57,7 +57,7 @@ def browse(
     chosen = free_port(host, port)
     address = f"http://[{host}]:{chosen}" if ":" in host else f"http://{host}:{chosen}"
     try:
-        with _server(home, host, chosen) as server:
+        with serving(home, host, chosen) as server:
             wait_until_ready(server, address)
             print(f"The dashboard is at {address} (Ctrl-C ends it)", flush=True)
             if open_browser:
@@ -103,7 +103,7 @@ def _bound_port(host: str, port: int) -> int:
 
 
 @contextmanager
-def _server(home: Path, host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def serving(home: Path, host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run the server while the block runs; SIGTERM to this process ends it too."""
     search = [str(APP.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {

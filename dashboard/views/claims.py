@@ -212,10 +212,11 @@ def _curves(run_ids: list[str], claim: dict[str, Any]) -> None:
         )
         return
     points = queries.curves(data.ask, run_ids)
-    if len(points) > 1:
-        points = points.assign(series=points["run_id"])
-        drawn = charts.curves(points, metric=str(claim["metric"]), claimed=claimed)
-        chart(drawn, label="Training curve of the runs, with the claimed value")
+    for name in points["name"].unique():
+        course = points[points["name"] == name].assign(series=lambda frame: frame["run_id"])
+        of_metric = name.removesuffix("_curve") == claim["metric"]
+        drawn = charts.curves(course, metric=name, claimed=claimed if of_metric else None)
+        chart(drawn, label=f"{name.replace('_', ' ')} of the runs over training")
 
 
 if __name__ == "__main__":

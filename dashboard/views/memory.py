@@ -46,6 +46,10 @@ def _settings() -> tuple[int, float, bool]:
         address.start_one("keys", _KEYS)
         kind = st.radio("Keys", list(_KEYS), format_func=_KEYS.__getitem__, key="keys")
         address.keep("keys", kind)
+    st.caption(
+        "At β = 1 the delta rule replaces what stood at a key, and the gated sum forgets all but "
+        "the newest pair; below 1 both keep a part of what was there."
+    )
     return d_key, beta, kind != "random"
 
 

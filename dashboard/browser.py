@@ -1,0 +1,66 @@
+"""A real browser in front of the dashboard, for tests and measurements: Chromium by playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from records.errors import ConfigError
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+ERRORS = '[data-testid="stException"], [data-testid="stAlertContentError"]'
+"""What a page shows where something went wrong."""
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    """Run a browser while the block runs: ``FWP_BROWSER``, or the first of ``NAMES``.
+
+    Raises:
+        ConfigError: playwright or the browser is not installed.
+    """
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise ConfigError(
+            "a browser is driven by playwright, which is not installed: pip install playwright"
+        ) from error
+    path = os.environ.get("FWP_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        raise ConfigError(
+            f"none of {', '.join(NAMES)} is installed, and FWP_BROWSER names no other browser"
+        )
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=[*FLAGS])
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def visit(page: Page, address: str, title: str) -> None:
+    """Open an address and wait until the page of that title has run to its end."""
+    page.goto(address)
+    page.get_by_role("heading", level=1, name=title, exact=True).wait_for()
+    settle(page)
+
+
+def settle(page: Page) -> None:
+    """Wait until the page's script has run to its end."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
