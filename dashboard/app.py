@@ -9,16 +9,7 @@ import streamlit as st
 
 from dashboard.markup import PAGE_STYLE
 from dashboard.page import show
-
-PAGES = (
-    ("overview", "Overview"),
-    ("claims", "Claims"),
-    ("evidence", "Evidence"),
-    ("citations", "Citations"),
-    ("runs", "Runs"),
-    ("sql", "SQL"),
-    ("memory", "Memory"),
-)
+from dashboard.titles import PAGES
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dashboard import browser, launch
-from dashboard.app import PAGES
+from dashboard.titles import PAGES
 from records.models import Claim, Evidence, Metric, Paper, Record, Run
 from records.workspace import Workspace, open_workspace
 

@@ -26,7 +26,8 @@ def keep_links(links: pd.DataFrame, role: str | None = None, text: str = "") -> 
     keep = pd.Series(True, index=links.index)
     if role:
         keep &= links["role"] == role
-    searched = links[["title", "other_id", "reason"]].fillna("").agg(" ".join, axis=1)
+    texts = links[["title", "other_id", "reason"]].astype(object).fillna("")
+    searched = texts.agg(" ".join, axis=1)
     searched = searched.str.cat(_years(links), sep=" ").str.casefold()
     for word in text.casefold().split():
         keep &= searched.str.contains(word, regex=False)
@@ -43,7 +44,7 @@ def links_table(links: pd.DataFrame) -> pd.DataFrame:
             "paper": links["other_id"],
             "in the reference list": _outcomes(links["outcome"]),
             "dates": _outcomes(links["possible"]),
-            "reason": links["reason"].fillna("no check has looked at this link"),
+            "reason": links["reason"].astype(object).fillna("no check has looked at this link"),
             "listed by": links["source"],
             "url": links["url"],
         }

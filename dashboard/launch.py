@@ -109,6 +109,7 @@ def serving(home: Path, host: str, port: int) -> Iterator[subprocess.Popen[bytes
     environment = {
         **os.environ,
         "FWP_HOME": str(home.resolve()),
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),  # memory is given back sooner
         "PYTHONPATH": os.pathsep.join(search),
     }
     before = signal.signal(signal.SIGTERM, _exit)

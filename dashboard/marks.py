@@ -34,25 +34,25 @@ UNKNOWN = Mark("·", GREY, "#000000")
 VERDICTS = {
     "reproduced": Mark("✓", BLUE),
     "direction reproduced": Mark("≈", SKY, "#000000"),
-    "not reproduced": Mark("✗", VERMILION),
+    "not reproduced": Mark("✗", VERMILION, "#000000"),
     "not run": Mark("○", GREY, "#000000"),
 }
 STATUSES = {
     "verified": Mark("✓", BLUE),
     "contested": Mark("⇄", ORANGE, "#000000"),
-    "refuted": Mark("✗", VERMILION),
+    "refuted": Mark("✗", VERMILION, "#000000"),
     "outdated": Mark("↺", SKY, "#000000"),
     "unverified": Mark("?", GREY, "#000000"),
 }
 OUTCOMES = {
     "confirmed": Mark("✓", BLUE),
-    "contradicted": Mark("✗", VERMILION),
+    "contradicted": Mark("✗", VERMILION, "#000000"),
     "absent": Mark("∅", ORANGE, "#000000"),
     "unavailable": Mark("?", GREY, "#000000"),
     "not_applicable": UNKNOWN,
 }
 SEVERITIES = {
-    "wrong": Mark("✗", VERMILION),
+    "wrong": Mark("✗", VERMILION, "#000000"),
     "outdated": Mark("↺", SKY, "#000000"),
     "incomplete": Mark("◐", ORANGE, "#000000"),
     "style": Mark("¶", GREY, "#000000"),

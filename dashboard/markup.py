@@ -98,6 +98,8 @@ PAGE_STYLE = (
     CARD_STYLE
     + """
 [data-testid="stMainBlockContainer"] { padding-top: 4rem; }
+[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p { color: inherit;
+  opacity: 1; } [data-testid="stCaptionContainer"] p { opacity: .8; }
 .fwp-story { list-style: none; margin: 0 !important; padding: 0 !important;
   overflow-wrap: anywhere; }
 .fwp-story a { color: inherit; } .fwp-story q { font-style: italic; }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -52,6 +52,25 @@ def chosen_paper() -> dict[str, object] | None:
     address.keep("paper", chosen)
     st.session_state["last_paper"] = chosen
     return next(p for p in papers if p["paper_id"] == chosen)
+
+
+def chosen_part(key: str, names: Mapping[str, str]) -> str:
+    """Return which of several parts the reader has chosen, the first unless the address says so.
+
+    Only what is chosen need be drawn, while tabs would draw all. ``names`` are the labels by id.
+    """
+    address.start_one(key, names)
+    if key not in st.session_state:
+        st.session_state[key] = next(iter(names))
+    chosen = st.segmented_control(
+        key.capitalize(),
+        list(names),
+        key=key,
+        format_func=lambda name: plain_markdown(names[name]),
+        required=True,
+    )
+    address.keep(key, chosen)
+    return str(chosen)
 
 
 def table(frame: pd.DataFrame, *, label: str, height: int | None = None) -> None:

@@ -29,7 +29,7 @@ def cells(ask: Ask, paper_id: str) -> pd.DataFrame:
     ``scale`` is that of the runs behind the measured number.
     """
     return ask(
-        "SELECT s.claim_id, s.locator, s.metric, s.comparison, s.claimed, s.measured, "
+        "SELECT s.paper_id, s.claim_id, s.locator, s.metric, s.comparison, s.claimed, s.measured, "
         "coalesce(NOT isfinite(s.measured), false) AS diverged, s.verdict, c.conditions, "
         "(SELECT max(m.scale) FROM metrics m WHERE m.claim_id = s.claim_id "
         "AND m.run_id = s.run_ids[1]) AS scale "
@@ -40,7 +40,7 @@ def cells(ask: Ask, paper_id: str) -> pd.DataFrame:
 
 
 def tables(frame: pd.DataFrame, *, links: bool) -> Iterator[tuple[str, Markup]]:
-    """Yield the name and the HTML of each table of ``cells``.
+    """Yield the name and the HTML of each table of ``cells``, its metrics one below the other.
 
     Args:
         frame: see ``cells``.
@@ -48,7 +48,10 @@ def tables(frame: pd.DataFrame, *, links: bool) -> Iterator[tuple[str, Markup]]:
     """
     by_number = frame.assign(number=frame["locator"].str.split().str[-1].astype(int))
     for (_, name), rows in by_number.groupby(["number", "locator"]):
-        yield str(name), _table(str(name), records(rows), links)
+        by_metric = [part for _, part in rows.groupby("metric", sort=False)]
+        by_metric.sort(key=len, reverse=True)
+        body = (_table(str(name), records(part), links) for part in by_metric)
+        yield str(name), Markup("").join(body)
 
 
 def _table(name: str, rows: Sequence[Row], links: bool) -> Markup:
@@ -60,7 +63,8 @@ def _table(name: str, rows: Sequence[Row], links: bool) -> Markup:
     places = max(_places(row["claimed"]) for row in rows)
     for row, held in zip(rows, conditions, strict=True):
         lines.setdefault(_key(held, down), {})[_key(held, across)] = row
-    head = [*map(_spaced, down), *(" ".join(key) for key in columns)]
+    metric = _spaced(str(rows[0]["metric"]))
+    head = [*map(_spaced, down), *(" ".join(key) or metric for key in columns)]
     body = Markup("").join(
         _line(key, [_cell(found.get(c), places, links) for c in columns])
         for key, found in lines.items()
@@ -70,7 +74,7 @@ def _table(name: str, rows: Sequence[Row], links: bool) -> Markup:
         "<tbody>{}</tbody></table></div>"
     ).format(
         name,
-        _spaced(str(rows[0]["metric"])),
+        metric,
         Markup("").join(Markup('<th scope="col">{}</th>').format(text) for text in head),
         body,
     )
@@ -111,7 +115,7 @@ def _cell(row: Row | None, places: int, links: bool) -> Markup:
     if row is None:
         return Markup("<td></td>")
     exact = row["comparison"] == "=" and not is_missing(row["claimed"])
-    claimed = f"{row['claimed']:.{places}f}" if exact else claimed_text(row)
+    claimed = f"{row['claimed']:,.{places}f}" if exact else claimed_text(row)
     return Markup("<td>{}<br>{}</td>").format(claimed, _ours(row, links))
 
 
@@ -129,5 +133,5 @@ def _ours(row: Row, links: bool) -> Markup:
     )  # fmt: skip
     if not links:
         return shown
-    address = "claims?" + urlencode({"claim": row["claim_id"]})
+    address = "claims?" + urlencode({"paper": row["paper_id"], "claim": row["claim_id"]})
     return Markup('<a href="{}" target="_self">{}</a>').format(address, shown)

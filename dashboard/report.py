@@ -12,7 +12,17 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from dashboard import charts, frames, markup, queries, report_figures
+from dashboard import (
+    charts,
+    citation_charts,
+    citation_frames,
+    citation_queries,
+    frames,
+    markup,
+    paper_tables,
+    queries,
+    report_figures,
+)
 from dashboard.card import paper_card
 from dashboard.marks import VERDICTS
 from records.errors import WorkspaceError
@@ -126,6 +136,32 @@ def _paper(
         "not_run": _by_place(claims[not_run]),
         "figures": list(report_figures.figures(ask, paper_id, f"p{number}")),
         "tables": list(report_figures.tables(ask, paper_id)),
+        "printed": [
+            body for _, body in paper_tables.tables(paper_tables.cells(ask, paper_id), links=False)
+        ],
+        "changes": _changes(queries.changes(ask, paper_id)),
+        "citations": _citations(ask, paper, f"p{number}-citations"),
+    }
+
+
+def _changes(changes: pd.DataFrame) -> dict[str, Any] | None:
+    """Return what the last session changed as a table, and since when; None for nothing."""
+    if changes.empty:
+        return None
+    table = report_figures.table("What the last session changed", frames.changes_table(changes))
+    return {"since": f"{changes['since'].iloc[0]:%Y-%m-%d %H:%M} UTC", "table": table}
+
+
+def _citations(ask: queries.Ask, paper: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Return the citation links as a picture and a table; None where none is on record."""
+    links = citation_frames.merged(citation_queries.links(ask, str(paper["paper_id"])))
+    if links.empty:
+        return None
+    nodes = citation_frames.graph(paper, links)
+    shown = citation_frames.links_table(links).drop(columns=["url", "reason"])
+    return {
+        "svg": None if nodes.empty else Markup(charts.svg(citation_charts.graph(nodes), name)),
+        "table": report_figures.table(f"{len(links)} citation links", shown),
     }
 
 

@@ -139,17 +139,18 @@ def tables(ask: Ask, paper_id: str) -> Iterator[dict[str, Any]]:
     """Yield the tables of knees and of what holds in each mode: title, columns, rows."""
     knees = figure_queries.knees(ask, paper_id)
     if not knees.empty:
-        yield _table("How many associations each model holds", frames.knees_table(knees))
+        yield table("How many associations each model holds", frames.knees_table(knees))
     coverage = figure_queries.mode_coverage(ask, paper_id)
     if coverage.empty:
         return
     held = frames.mode_table(coverage, MODE_NAMES)
-    yield _table("What holds by the runs of one mode alone", held)
+    yield table("What holds by the runs of one mode alone", held)
     misses = frames.misses_table(figure_queries.mode_misses(ask, paper_id), MODE_NAMES)
-    yield _table("Not within tolerance in a mode", misses)
+    yield table("Not within tolerance in a mode", misses)
 
 
-def _table(title: str, frame: pd.DataFrame) -> dict[str, Any]:
+def table(title: str, frame: pd.DataFrame) -> dict[str, Any]:
+    """Return a frame as the report's template takes a table."""
     return {
         "title": title,
         "columns": list(frame.columns),

@@ -19,7 +19,16 @@ from dashboard import (
 )
 from dashboard.marks import VERDICTS, labelled
 from dashboard.markup import badge, legend
-from dashboard.page import chart, chosen_paper, column_config, counted, empty, html, table
+from dashboard.page import (
+    chart,
+    chosen_paper,
+    chosen_part,
+    column_config,
+    counted,
+    empty,
+    html,
+    table,
+)
 from dashboard.views import figures
 from records.models import ClaimKind
 
@@ -37,6 +46,15 @@ def render() -> None:
     if claims.empty:
         empty("This paper has no claims yet. Add a `claim.csv` to its data folder.")
         return
+    _filtered(paper_id)
+    _tables(paper_id)
+    figures.render(paper_id)
+
+
+@st.fragment
+def _filtered(paper_id: str) -> None:
+    """Show the claims that fit the filters; a filter does not draw the rest of the page anew."""
+    claims = queries.side_by_side(data.ask, paper_id)
     kept = _filters(claims)
     st.text(f"{len(kept)} of {counted(len(claims), 'claim')}")
     if kept.empty:
@@ -44,13 +62,12 @@ def render() -> None:
     else:
         _table(kept.reset_index(drop=True))
         _detail(kept)
-    _tables(paper_id)
-    figures.render(paper_id)
 
 
+@st.fragment
 def _tables(paper_id: str) -> None:
     """Show the paper's tables as it prints them, our number in each cell below its own."""
-    shown = list(paper_tables.tables(paper_tables.cells(data.ask, paper_id), links=True))
+    shown = dict(paper_tables.tables(paper_tables.cells(data.ask, paper_id), links=True))
     if not shown:
         return
     st.subheader("The paper's tables", anchor="tables")
@@ -59,9 +76,7 @@ def _tables(paper_id: str) -> None:
         "in brackets says that the run was smaller than the paper's, so that only orders compare."
     )
     html(legend(VERDICTS))
-    for tab, (_, body) in zip(st.tabs([name for name, _ in shown]), shown, strict=True):
-        with tab:
-            html(body)
+    html(shown[chosen_part("table", {name: name for name in shown})])
 
 
 def _filters(claims: pd.DataFrame) -> pd.DataFrame:

@@ -9,8 +9,7 @@ import streamlit as st
 
 from dashboard import address, data, figure_charts, figure_queries, frames
 from dashboard.figure_queries import MODE_NAMES, MODES
-from dashboard.markup import plain_markdown
-from dashboard.page import chart, counted, empty, table
+from dashboard.page import chart, chosen_part, counted, empty, table
 
 
 def render(paper_id: str) -> None:
@@ -23,6 +22,7 @@ def render(paper_id: str) -> None:
     _recall(paper_id)
 
 
+@st.fragment
 def _figures(paper_id: str, experiments: list[dict[str, Any]]) -> None:
     st.subheader("The paper's figures, redrawn", anchor="figures")
     st.caption(
@@ -36,10 +36,10 @@ def _figures(paper_id: str, experiments: list[dict[str, Any]]) -> None:
     )
     address.keep("mode", mode)
     logarithmic, panels = _switch("Logarithmic axis", "log"), _switch("A panel a model", "panels")
-    for tab, row in zip(st.tabs([_figure_name(r) for r in experiments]), experiments, strict=True):
-        with tab:
-            _by_size(paper_id, row, mode, logarithmic, panels)
-            _over_training(paper_id, row, mode)
+    rows = {row["experiment"]: row for row in experiments}
+    row = rows[chosen_part("figure", {name: _figure_name(row) for name, row in rows.items()})]
+    _by_size(paper_id, row, mode, logarithmic, panels)
+    _over_training(paper_id, row, mode)
 
 
 def _switch(label: str, key: str) -> bool:
@@ -50,7 +50,7 @@ def _switch(label: str, key: str) -> bool:
 
 
 def _figure_name(row: dict[str, Any]) -> str:
-    return plain_markdown(f"{row['locators']} ({row['experiment']})")
+    return f"{row['locators']} ({row['experiment']})"
 
 
 def _by_size(

@@ -59,6 +59,7 @@ def _editor() -> str:
 
 def _result(statement: str) -> None:
     page = _page()
+    address.keep("page", str(page) if page > 1 else None)
     if not statement.strip():
         empty("Write a statement, or choose a ready question.")
         return
@@ -100,7 +101,6 @@ def _size(result: Result, page: int, rows: int) -> None:
     more = "there are more" if result.truncated else "the last"
     st.text(f"rows {first + 1} to {first + rows}: {more}" if rows else "no row on this page")
     st.number_input("Page", 1, _MOST_PAGES, key="page")
-    address.keep("page", str(page) if page > 1 else None)
     st.caption("Rows keep their places over pages only where the statement has an ORDER BY.")
 
 

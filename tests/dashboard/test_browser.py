@@ -17,9 +17,13 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from dashboard.app import PAGES
+from dashboard.browser import ERRORS, started
+from dashboard.browser import visit as visit_page
 from dashboard.launch import free_port
-from records.models import Run
+from dashboard.titles import PAGES
+from provenance.evidence import Archive, Exchange
+from records.errors import ConfigError
+from records.models import Evidence, Run
 from records.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -27,21 +31,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM_FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 _BROWSE = (
     "import sys; from pathlib import Path; from dashboard.launch import browse\n"
     "sys.exit(browse(Path(sys.argv[1]), port=int(sys.argv[2]), open_browser=False))"
 )
-ERRORS = '[data-testid="stException"], [data-testid="stAlertContentError"]'
 SECONDS = 20_000
 
 
@@ -55,17 +48,10 @@ def no_browser(why: str) -> Any:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        no_browser("the package playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = os.environ.get("FWP_BROWSER") or next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        no_browser(f"none of {', '.join(names)} is installed and FWP_BROWSER is not set")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
-        yield started
-        started.close()
+        with started() as opened:
+            yield opened
+    except ConfigError as error:
+        no_browser(str(error))
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +96,8 @@ def visit(page: Page, address: str, name: str, **parameters: str) -> None:
     """Open a page and wait until it has run to its end."""
     query = "&".join(f"{key}={quote(value)}" for key, value in parameters.items())
     path = "" if name == "overview" else name
-    page.goto(f"{address}/{path}?{query}")
     title = next(title for key, title in PAGES if key == name)
-    page.get_by_role("heading", level=1, name=title, exact=True).wait_for()
-    settle(page)
-
-
-def settle(page: Page) -> None:
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    visit_page(page, f"{address}/{path}?{query}", title)
 
 
 def one(home: Path, sql: str) -> Any:
@@ -152,7 +132,7 @@ def test_the_overview_shows_the_stores_numbers(
     assert page.locator(".fwp-card h2").inner_text() == title
 
 
-@pytest.mark.parametrize("name", ["overview", "claims", "evidence", "runs"])
+@pytest.mark.parametrize("name", ["overview", "claims", "evidence", "citations", "runs"])
 def test_hostile_texts_do_not_run(page: Page, address: str, name: str) -> None:
     visit(page, address, name, paper="0-hostile", record="0-hostile")
     page.wait_for_timeout(300)
@@ -161,10 +141,22 @@ def test_hostile_texts_do_not_run(page: Page, address: str, name: str) -> None:
     assert page.locator(ERRORS).count() == 0
 
 
-def test_sql_refuses_to_read_files(page: Page, address: str) -> None:
-    visit(page, address, "sql", q="SELECT * FROM read_csv('/etc/passwd')")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "COPY claims TO '/tmp/claims.csv'",
+        "ATTACH '/tmp/other.db'",
+        "INSTALL httpfs",
+        "SET memory_limit = '1TB'",
+        "DELETE FROM claims",
+    ],
+)
+def test_sql_refuses_what_is_no_question(page: Page, address: str, statement: str) -> None:
+    visit(page, address, "sql", q=statement)
     page.locator(ERRORS).first.wait_for()
     assert "root:" not in page.content()
+    assert page.get_by_test_id("stDataFrame").count() == 0
 
 
 def test_a_statement_typed_goes_into_the_address(page: Page, address: str) -> None:
@@ -210,3 +202,102 @@ def test_a_rebuilt_index_and_a_new_run_are_seen(
     page.reload()
     page.get_by_text(f"{before + 1} of {before + 1} runs").wait_for()
     assert page.locator(ERRORS).count() == 0
+
+
+def test_a_cell_of_a_table_leads_to_its_claim(
+    page: Page, address: str, paper: str, home: Path
+) -> None:
+    visit(page, address, "claims", paper=paper, table="Table 2")
+    link = page.locator(".fwp-table td a").first
+    wanted = one(home, "SELECT claim_id FROM claims WHERE locator = 'Table 2' ORDER BY ordinal")
+    link.click()
+    page.get_by_text(wanted).first.wait_for()
+    assert quote(wanted, safe="") in page.url
+
+
+def test_citations_are_counted_and_searched(
+    page: Page, address: str, paper: str, home: Path
+) -> None:
+    links = one(home, "SELECT count(*) FROM citations")
+    visit(page, address, "citations", paper=paper)
+    page.get_by_text(f"{links} of {links} links").wait_for()
+    words = page.get_by_label("Words", exact=True)
+    words.fill("kimi linear")
+    words.press("Enter")
+    page.get_by_text(f"1 of {links} links").wait_for()
+    page.wait_for_url("**words=kimi+linear*")
+
+
+def test_archived_pages_are_text(page: Page, address: str, home: Path, hostile_text: str) -> None:
+    url = "https://example.org/page"
+    headers = (("Content-Type", "text/html"),)
+    exchange = Exchange("S", url, url, 200, (), headers, hostile_text.encode())
+    kept = Archive(home / "evidence").store(exchange)
+    Workspace(home).append(
+        "import/captured",
+        [
+            Evidence(
+                evidence_id=kept.evidence_id, source="S", authority="note", grade="captured",
+                kind="page", url=url, sha256=kept.sha256,
+            )
+        ],
+    )  # fmt: skip
+    visit(page, address, "evidence", source=kept.evidence_id)
+    page.get_by_text("the sha256 is right").wait_for()
+    assert hostile_text in page.locator("[data-testid=stCode]").last.inner_text()
+    assert page.evaluate("typeof window.hacked") == "undefined"
+
+
+def test_what_is_written_into_the_memory_comes_back(page: Page, address: str) -> None:
+    visit(page, address, "memory", pairs="A=3 A=7", d="4", beta="1")
+    table = page.get_by_test_id("stDataFrame").first
+    table.locator("td").nth(4).wait_for(state="attached")
+    cells = [cell.text_content() for cell in table.locator("td").all()]
+    assert cells == ["A", "7", "✗ 3", "✓ 7", "✓ 7"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["overview", "claims", "evidence", "memory"])
+def test_texts_stand_out_from_their_ground(
+    browser: Browser, address: str, paper: str, name: str, scheme: Any
+) -> None:
+    context = browser.new_context(color_scheme=scheme)
+    context.set_default_timeout(SECONDS)
+    page = context.new_page()
+    visit(page, address, name, paper=paper, record=paper)
+    page.wait_for_timeout(800)  # texts that were just replaced fade out
+    least = page.evaluate(_LEAST_CONTRAST)
+    context.close()
+    assert least["ratio"] >= 4.5, least  # WCAG 2.2, 1.4.3, level AA
+
+
+_LEAST_CONTRAST = """() => {
+  const numbers = colour => { const c = colour.match(/[\\d.]+/g).map(Number);
+    return colour.includes('srgb') ? [...c.slice(0, 3).map(x => x * 255), c[3] ?? 1]
+                                   : [...c.slice(0, 3), c[3] ?? 1]; };
+  const over = (top, under) => top.slice(0, 3).map((x, i) => x * top[3] + under[i] * (1 - top[3]));
+  const light = rgb => { const [r, g, b] = rgb.map(x => { const c = x / 255;
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ground = element => { const layers = [];
+    for (let e = element; e; e = e.parentElement)
+      layers.unshift(numbers(getComputedStyle(e).backgroundColor));
+    return layers.reduce((under, top) => over(top, under), [255, 255, 255]); };
+  let least = {ratio: 21};
+  const kinds = 'p, li, dd, dt, th, td, h1, h2, h3, pre, label, .fwp-badge > span, .fwp-small';
+  for (const element of document.querySelectorAll(`[data-testid=stMain] :is(${kinds})`)) {
+    // a slider's number stands above its thumb, whose colour is not its ground
+    if (!element.innerText?.trim() || element.closest('[data-testid=stSlider]')) continue;
+    if (!element.getClientRects().length) continue;
+    const under = ground(element);
+    let opacity = 1;
+    for (let e = element; e; e = e.parentElement) opacity *= Number(getComputedStyle(e).opacity);
+    const ink = numbers(getComputedStyle(element).color);
+    const seen = over([...ink.slice(0, 3), ink[3] * opacity], under);
+    const [a, b] = [light(seen), light(under)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const text = element.innerText.slice(0, 60);
+    if (ratio < least.ratio) least = {ratio, text, ink: seen, under};
+  }
+  return least;
+}"""

@@ -77,3 +77,16 @@ def test_svg_holds_no_outside_reference_and_escapes_texts() -> None:
     assert "<script" not in text
     assert "<b>" not in text
     assert text.count("http") == text.count('"http://www.w3.org/')
+
+
+@pytest.mark.parametrize(
+    ("x", "kind", "scale"),
+    [("n", "points", "quantitative"), ("name", "lines", "nominal"), ("n", "bars", "nominal"),
+     ("day", "lines", "temporal")],
+)  # fmt: skip
+def test_a_result_is_drawn_on_the_scale_that_its_values_have(x: str, kind: str, scale: str) -> None:
+    days = pd.to_datetime(["2021-02-22", "2021-06-09"], utc=True)
+    frame = pd.DataFrame({"n": [1, 2], "name": ["a", "b"], "day": days, "y": [0.5, 0.7]})
+    (layer,) = charts.of_result(frame, x, "y", kind).to_dict()["layer"]
+    assert layer["encoding"]["x"]["type"] == scale
+    assert layer["encoding"]["y"]["title"] == "y"

@@ -119,7 +119,7 @@ def test_long_curves_are_thinned_and_keep_their_end(
 def test_the_dashboard_imports_neither_torch_nor_its_siblings() -> None:
     code = (
         "import sys, dashboard.app, dashboard.report, dashboard.launch\n"
-        "from dashboard.views import claims, evidence, overview, runs, sql\n"
+        "from dashboard.views import citations, claims, evidence, overview, runs, sql\n"
         "print([m for m in ('torch', 'reimpl', 'provenance') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

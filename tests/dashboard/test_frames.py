@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dashboard import frames
-from dashboard.markup import badge, link, plain_markdown, safe_url
+from dashboard.markup import badge, link, marked, plain_markdown, safe_url
 
 CLAIMS = pd.DataFrame(
     {
@@ -100,3 +100,53 @@ def test_html_pieces_escape_what_they_are_given() -> None:
 
 def test_plain_markdown_escapes_every_sign() -> None:
     assert plain_markdown("[a](b)\n:red[x] $y$ <b>") == r"\[a\]\(b\) \:red\[x\] \$y\$ \<b\>"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "wanted"),
+    [
+        ("ICML 2021, v139", "icml 2021", "<mark>ICML</mark> <mark>2021</mark>, v139"),
+        ("<b>Bold</b> & on", "bold", "&lt;b&gt;<mark>Bold</mark>&lt;/b&gt; &amp; on"),
+        ("Jürgen", "JÜRGEN", "<mark>Jürgen</mark>"),
+        ("nothing", "", "nothing"),
+    ],
+)
+def test_words_that_match_are_marked_and_all_is_escaped(text: str, value: str, wanted: str) -> None:
+    assert marked(text, value) == wanted
+
+
+def run_row(run_id: str, config: str, code: str = "c") -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "seed": 1,
+        "code_version": code,
+        "config": config,
+        "environment": "{}",
+    }
+
+
+def test_runs_differ_in_what_is_not_the_same_in_all_of_them() -> None:
+    runs = pd.DataFrame([run_row("a", '{"S": 20, "lr": 1}'), run_row("b", '{"S": 40, "lr": 1}')])
+    shown = frames.differences(runs)
+    assert shown.to_numpy().tolist() == [["config: S", "20", "40"]]
+    assert list(shown.columns) == ["setting", "a", "b"]
+
+
+def test_a_setting_that_one_run_lacks_is_a_difference() -> None:
+    runs = pd.DataFrame([run_row("a", "{}"), run_row("b", '{"S": 40}', code="d")])
+    assert frames.differences(runs)["setting"].tolist() == ["code version", "config: S"]
+
+
+def test_a_parquet_file_gives_the_rows_back() -> None:
+    import io
+
+    frame = pd.DataFrame({"a": [1, 2], "names": [["x", "y"], ["z"]]})
+    read = pd.read_parquet(io.BytesIO(frames.parquet(frame)))
+    assert read.to_dict("list") == {"a": [1, 2], "names": ["x; y", "z"]}
+
+
+def test_changes_stand_as_before_and_now() -> None:
+    changes = pd.DataFrame(
+        {"subject": ["venue: icml"], "before": [None], "after": ["verified"], "kind": ["status"]}
+    )
+    assert frames.changes_table(changes).to_numpy().tolist() == [["venue: icml", "–", "✓ verified"]]
