@@ -1,8 +1,8 @@
 """``fwp bench dashboard``: how fast the pages are in a browser, over a large store.
 
 The store is the one that ships, filled up with made papers, claims, runs and points of curves. A
-page is ready when its heading stands there and its script has run to its end; a filter is applied
-when the count of what is left has changed.
+page is ready when its heading stands there and its script has come to rest, by the browser's clock
+from the start of the navigation; a filter is applied when the count of what is left has changed.
 """
 
 from __future__ import annotations
@@ -186,11 +186,7 @@ def _warm(page: Page, address: str) -> Iterator[str]:
 def _pages(page: Page, address: str, repeats: int, say: Callable[[str], None]) -> Iterator[Timing]:
     for title, at in _addresses(address):
         say(f"Opening {title} {repeats} times ...")
-        seconds = []
-        for _ in range(repeats):
-            began = time.perf_counter()
-            browser.visit(page, at, title)
-            seconds.append(time.perf_counter() - began)
+        seconds = [browser.visit(page, at, title) for _ in range(repeats)]
         yield Timing(f"page {title}", tuple(seconds), 1.5)
 
 
@@ -199,7 +195,7 @@ def _filters(
 ) -> Iterator[Timing]:
     """Time a filter of the Claims and of the Runs page: from the click to the new count."""
     pages = dict(_addresses(address))
-    for title, option, noun in (("Claims", "synthetic", "claims"), ("Runs", "made", "runs")):
+    for title, option, noun in (("Claims", "synthetic", "claims"), ("Runs", "capacity", "runs")):
         say(f"Filtering {title} {repeats} times ...")
         browser.visit(page, pages[title], title)
         count = page.get_by_text(f" {noun}", exact=False).filter(has_text=" of ").first

@@ -54,13 +54,34 @@ def started() -> Iterator[Browser]:
             opened.close()
 
 
-def visit(page: Page, address: str, title: str) -> None:
-    """Open an address and wait until the page of that title has run to its end."""
+def visit(page: Page, address: str, title: str) -> float:
+    """Open an address and wait until the page of that title has run to its end.
+
+    Returns:
+        The seconds from the start of the navigation to then, by the browser's clock.
+    """
     page.goto(address)
     page.get_by_role("heading", level=1, name=title, exact=True).wait_for()
-    settle(page)
+    return settle(page)
 
 
-def settle(page: Page) -> None:
-    """Wait until the page's script has run to its end."""
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+def settle(page: Page) -> float:
+    """Wait until the page's script has come to rest.
+
+    Returns:
+        When it did, in seconds since the navigation began.
+    """
+    return float(page.evaluate(_AT_REST)) / 1e3
+
+
+_AT_REST = """() => new Promise(resolve => {
+  let since = null;
+  const look = () => {
+    const rests = document.querySelector('[data-test-script-state="notRunning"]');
+    since = rests ? since ?? performance.now() : null;
+    // a script that was asked for rests for a moment before it starts
+    if (since !== null && performance.now() - since > 150) resolve(since);
+    else setTimeout(look, 10);
+  };
+  look();
+})"""

@@ -46,14 +46,11 @@ def render() -> None:
     if claims.empty:
         empty("This paper has no claims yet. Add a `claim.csv` to its data folder.")
         return
-    _filtered(paper_id)
-    _tables(paper_id)
-    figures.render(paper_id)
+    _PARTS[chosen_part("part", {name: name.capitalize() for name in _PARTS})](paper_id)
 
 
-@st.fragment
 def _filtered(paper_id: str) -> None:
-    """Show the claims that fit the filters; a filter does not draw the rest of the page anew."""
+    """Show the claims that fit the filters, and one of them in detail."""
     claims = queries.side_by_side(data.ask, paper_id)
     kept = _filters(claims)
     st.text(f"{len(kept)} of {counted(len(claims), 'claim')}")
@@ -64,13 +61,12 @@ def _filtered(paper_id: str) -> None:
         _detail(kept)
 
 
-@st.fragment
 def _tables(paper_id: str) -> None:
     """Show the paper's tables as it prints them, our number in each cell below its own."""
     shown = dict(paper_tables.tables(paper_tables.cells(data.ask, paper_id), links=True))
     if not shown:
+        empty("No claim of this paper stands in one of its tables.")
         return
-    st.subheader("The paper's tables", anchor="tables")
     st.caption(
         "Above in each cell what the paper prints, below it our number with the verdict; a scale "
         "in brackets says that the run was smaller than the paper's, so that only orders compare."
@@ -232,6 +228,16 @@ def _curves(run_ids: list[str], claim: dict[str, Any]) -> None:
         of_metric = name.removesuffix("_curve") == claim["metric"]
         drawn = charts.curves(course, metric=name, claimed=claimed if of_metric else None)
         chart(drawn, label=f"{name.replace('_', ' ')} of the runs over training")
+
+
+_PARTS = {
+    "claims": _filtered,
+    "tables": _tables,
+    "figures": figures.render,
+    "capacity": figures.modes,
+    "recall": figures.recall,
+}
+"""What the page shows one at a time, so that no reader waits for what another asked for."""
 
 
 if __name__ == "__main__":

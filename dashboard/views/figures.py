@@ -13,18 +13,13 @@ from dashboard.page import chart, chosen_part, counted, empty, table
 
 
 def render(paper_id: str) -> None:
-    """Show figures, knees, coverage by mode, and recall against state size."""
+    """Show the paper's figures, one at a time."""
     experiments = frames.records(figure_queries.sized_experiments(data.ask, paper_id))
-    if experiments:
-        _figures(paper_id, experiments)
-    _knees(paper_id)
-    _modes(paper_id)
-    _recall(paper_id)
-
-
-@st.fragment
-def _figures(paper_id: str, experiments: list[dict[str, Any]]) -> None:
-    st.subheader("The paper's figures, redrawn", anchor="figures")
+    rows = {row["experiment"]: row for row in experiments}
+    if not rows:
+        empty("No claim of this paper is a point of a figure over a size.")
+        return
+    row = rows[chosen_part("figure", {name: _figure_name(row) for name, row in rows.items()})]
     st.caption(
         "Hollow points on a thin line: the values that the paper's claims state. "
         "Filled points: the median of the runs in this workspace, on a bar of one standard "
@@ -36,10 +31,14 @@ def _figures(paper_id: str, experiments: list[dict[str, Any]]) -> None:
     )
     address.keep("mode", mode)
     logarithmic, panels = _switch("Logarithmic axis", "log"), _switch("A panel a model", "panels")
-    rows = {row["experiment"]: row for row in experiments}
-    row = rows[chosen_part("figure", {name: _figure_name(row) for name, row in rows.items()})]
     _by_size(paper_id, row, mode, logarithmic, panels)
     _over_training(paper_id, row, mode)
+
+
+def modes(paper_id: str) -> None:
+    """Show the knees, and what holds by the runs of one mode alone."""
+    _knees(paper_id)
+    _modes(paper_id)
 
 
 def _switch(label: str, key: str) -> bool:
@@ -116,6 +115,7 @@ def _over_training(paper_id: str, row: dict[str, Any], mode: str) -> None:
 def _knees(paper_id: str) -> None:
     knees = figure_queries.knees(data.ask, paper_id)
     if knees.empty:
+        empty("This paper claims no number of associations that a model holds.")
         return
     st.subheader("How many associations each model holds", anchor="knees")
     table(frames.knees_table(knees), label="Knees: claimed, logged and measured in each mode")
@@ -124,6 +124,7 @@ def _knees(paper_id: str) -> None:
 def _modes(paper_id: str) -> None:
     coverage = figure_queries.mode_coverage(data.ask, paper_id)
     if coverage.empty:
+        empty("No run has drawn from a known kind of random streams. Start with `fwp rerun`.")
         return
     st.subheader("What holds by the runs of one mode alone", anchor="modes")
     table(frames.mode_table(coverage, MODE_NAMES), label="Claims that hold, by experiment and mode")
@@ -135,9 +136,11 @@ def _modes(paper_id: str) -> None:
     table(frames.misses_table(misses, MODE_NAMES), label="Claims outside their tolerance in a mode")
 
 
-def _recall(paper_id: str) -> None:
+def recall(paper_id: str) -> None:
+    """Show recall against state size, ours and the literature's."""
     points = figure_queries.recall_against_state(data.ask, paper_id)
     if points.empty:
+        empty("No claim of this paper is about recall against state size.")
         return
     st.subheader("Recall against state size", anchor="recall")
     chart(figure_charts.pareto(points), label="Accuracy against bytes of state, with the fronts")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,9 @@ from streamlit.testing.v1 import AppTest
 
 import dashboard.app
 from dashboard import frames, titles
-from records.models import Run
+from dashboard.archived import PART
+from provenance.evidence import Archive, Exchange
+from records.models import Evidence, Run
 from records.questions import ready_questions
 from records.workspace import Workspace
 
@@ -42,7 +47,7 @@ def texts(at: AppTest) -> str:
 def test_pages_of_a_new_workspace_say_what_to_do(homed: Workspace, name: str) -> None:
     at = opened(name)
     assert not at.error
-    if name in {"overview", "evidence", "runs"}:
+    if name in {"overview", "evidence", "citations", "runs"}:
         assert "fwp " in texts(at)
 
 
@@ -140,28 +145,31 @@ def test_the_figures_follow_the_chosen_mode(
 ) -> None:
     one = "1 measured point"
     for mode in ("weightiest", "authors", "ours"):
-        at = opened("claims", mode=mode)
+        at = opened("claims", part="figures", mode=mode)
         assert at.radio(key="mode").value == mode
         assert one in texts(at)
-    other = opened("claims", mode="ours", figure="update-rule")
+    other = opened("claims", part="figures", mode="ours", figure="update-rule")
     assert "--stream ours" in texts(other)  # the other experiment was not measured by our seeds
 
 
 def test_the_figures_can_be_drawn_a_panel_a_model(
     homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
 ) -> None:
-    assert not any(_FACET in spec for spec in chart_specs(opened("claims")))
-    assert any(_FACET in spec for spec in chart_specs(opened("claims", panels="on", log="on")))
+    assert not any(_FACET in spec for spec in chart_specs(opened("claims", part="figures")))
+    at = opened("claims", part="figures", panels="on", log="on")
+    assert any(_FACET in spec for spec in chart_specs(at))
 
 
 def test_curves_over_training_start_at_the_smallest_size(
     homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
 ) -> None:
-    at = opened("claims", mode="ours", figure="update-rule")
+    at = opened("claims", part="figures", mode="ours", figure="update-rule")
     assert at.selectbox(key="size-update-rule").value == "20"
     four = {"dpfp1 · sum", "tanh · fwm", "dpfp1 · fwm", "dpfp1 · delta"}  # the rules of Fig. 3
     assert set(at.multiselect(key="lines-update-rule-20").value) == four
-    assert "3 runs of the mode" in texts(opened("claims", mode="ours", figure="capacity"))
+    assert "3 runs of the mode" in texts(
+        opened("claims", part="figures", mode="ours", figure="capacity")
+    )
     at.selectbox(key="size-update-rule").select("40").run()
     assert not at.exception
 
@@ -181,7 +189,7 @@ def test_a_claim_with_a_log_shows_it_with_or_without_runs(
 def test_knees_and_modes_are_tables_of_the_claims_page(
     homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
 ) -> None:
-    at = opened("claims")
+    at = opened("claims", part="capacity")
     shown = [subheader.value for subheader in at.subheader]
     assert "How many associations each model holds" in shown
     assert "What holds by the runs of one mode alone" in shown
@@ -196,7 +204,7 @@ def test_recall_against_state_says_where_no_run_has_measured_it(homed: Workspace
         "SELECT count(*) FROM claims WHERE metric = 'accuracy' "
         "AND conditions->>'state_bytes' IS NOT NULL"
     ).rows[0][0]
-    at = opened("claims")
+    at = opened("claims", part="recall")
     assert ("fwp rerun pareto" in texts(at)) is (literature > 0)
 
 
@@ -277,3 +285,132 @@ def test_an_unusable_workspace_is_a_message(
     at = AppTest.from_file(APP, default_timeout=60).run()
     assert not at.exception
     assert "FWP_HOME" in texts(at)
+
+
+def test_rows_can_be_drawn_as_the_address_says(homed: Workspace) -> None:
+    at = opened("sql", q="SELECT kind, claims FROM claim_coverage", draw="bars", x="kind")
+    (spec,) = chart_specs(at)
+    assert "bar" in spec
+    assert (at.selectbox(key="x").value, at.selectbox(key="y").value) == ("kind", "claims")
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "1e9", "²", "99999999999999999999"])
+def test_an_unusable_page_number_is_the_first_page(homed: Workspace, page: str) -> None:
+    at = opened("sql", q="SELECT * FROM range(1500)", page=page)
+    assert not at.exception
+    assert "rows 1 to 1000" in texts(at)
+
+
+def test_the_overview_tells_what_the_last_session_changed(
+    homed: Workspace, filled: Workspace
+) -> None:
+    at = opened("overview")
+    changes = filled.query("SELECT count(*) FROM changes WHERE kind = 'verdict'").rows[0][0]
+    assert changes >= 6  # the claims that the fixture's runs have measured
+    assert f"{changes} verdicts and" in texts(at)
+    shown = [e.value for e in at.dataframe if list(e.value.columns) == ["of", "before", "now"]]
+    assert (shown[0]["before"].iloc[0], shown[0]["now"].iloc[0]) == ("○ not run", "✓ reproduced")
+
+
+def test_the_claims_page_shows_one_of_the_papers_tables(homed: Workspace) -> None:
+    at = opened("claims", part="tables", table="Table 3")
+    body = "".join(str(element.proto) for element in at.get("html"))
+    assert "Table 3: perplexity" in body
+    assert "Table 2: perplexity" not in body
+
+
+def test_citations_are_narrowed_by_the_address(homed: Workspace) -> None:
+    shown = opened("citations", role="cited by", words="kimi").dataframe[0].value
+    assert shown["link"].unique().tolist() == ["citing the paper"]
+    assert len(shown) == 2  # Kimi Linear and Kimi K3, in the citation map
+    assert "no link is proved" in texts(opened("citations"))
+
+
+def captured(workspace: Workspace, body: bytes, media_type: str) -> str:
+    """Archive an answer and put it on record; return its id."""
+    url = "https://example.org/page"
+    exchange = Exchange("S", url, url, 200, (), (("Content-Type", media_type),), body)
+    kept = Archive(workspace.home / "evidence").store(exchange)
+    record = Evidence(
+        evidence_id=kept.evidence_id, source="S", authority="note", grade="captured", kind="page",
+        url=url, sha256=kept.sha256,
+    )  # fmt: skip
+    workspace.append("import/captured", [record])
+    return kept.evidence_id
+
+
+def test_archived_text_is_shown_in_parts(homed: Workspace) -> None:
+    body = "a" * PART + "the end"
+    at = opened("evidence", source=captured(homed, body.encode(), "text/plain"))
+    assert "the sha256 is right" in texts(at)
+    assert "the end" not in texts(at)
+    at.number_input(key="part").set_value(2).run()
+    assert "the end" in texts(at)
+
+
+def test_archived_bytes_that_are_no_text_are_not_shown(homed: Workspace) -> None:
+    at = opened("evidence", source=captured(homed, b"%PDF-1.7 secret", "application/pdf"))
+    assert "no text" in texts(at)
+    assert "secret" not in texts(at)
+
+
+def test_a_damaged_archive_is_told(homed: Workspace) -> None:
+    evidence_id = captured(homed, b"x", "text/plain")
+    (path,) = (homed.home / "evidence").iterdir()
+    path.write_bytes(b"damaged")
+    at = opened("evidence", source=evidence_id)
+    assert "The archived bytes cannot be shown." in texts(at)
+    assert "is damaged" in texts(at)
+
+
+def test_runs_side_by_side_show_in_what_they_differ(
+    homed: Workspace, two_modes: tuple[Workspace, dict[str, Any]]
+) -> None:
+    ids = [row[0] for row in homed.query("SELECT run_id FROM runs ORDER BY run_id").rows][:2]
+    at = opened("runs")
+    at.multiselect(key="compared").set_value(ids).run()
+    assert not at.exception
+    settings = next(e.value for e in at.dataframe if "setting" in e.value.columns)
+    assert set(settings.columns) == {"setting", *ids}
+    numbers = next(e.value for e in at.dataframe if {"name", *ids} == set(e.value.columns))
+    assert numbers["name"].to_list() == ["eval_loss"]
+
+
+def test_the_memory_page_says_what_each_rule_returns(homed: Workspace) -> None:
+    at = opened("memory", pairs="A=3 A=7", d="4", beta="1")
+    (row,) = at.dataframe[0].value.to_dict("records")
+    assert row == {
+        "key": "A", "last written": 7, "sum": "✗ 3", "gated sum": "✓ 7", "delta": "✓ 7",
+    }  # fmt: skip
+    at.text_input(key="pairs").set_value("A3").run()
+    assert "is no pair" in texts(at)
+    at.button_group(key="example").set_value("Two keys, apart").run()
+    assert at.text_input(key="pairs").value == "A=3 B=5"
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-5", "x", "1e300"])
+def test_numbers_of_the_address_are_brought_into_their_range(homed: Workspace, value: str) -> None:
+    at = opened("memory", d=value, beta=value)
+    assert 2 <= at.slider(key="d").value <= 32
+    assert 0 <= at.slider(key="beta").value <= 1
+
+
+def test_only_the_memory_page_loads_torch(fresh: Workspace) -> None:
+    code = (
+        "import sys, dashboard.app\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        "at = AppTest.from_file(dashboard.app.__file__, default_timeout=60).run()\n"
+        "for name in sys.argv[1:]:\n"
+        "    at.switch_page(f'views/{name}.py').run()\n"
+        "    assert not at.exception, name\n"
+        "    print(name, 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *PAGES[1:]],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"FWP_HOME": str(fresh.home)},
+    )
+    loaded = [line.split()[0] for line in done.stdout.splitlines() if line.endswith("True")]
+    assert loaded == ["memory"]

@@ -207,7 +207,7 @@ def test_a_rebuilt_index_and_a_new_run_are_seen(
 def test_a_cell_of_a_table_leads_to_its_claim(
     page: Page, address: str, paper: str, home: Path
 ) -> None:
-    visit(page, address, "claims", paper=paper, table="Table 2")
+    visit(page, address, "claims", paper=paper, part="tables", table="Table 2")
     link = page.locator(".fwp-table td a").first
     wanted = one(home, "SELECT claim_id FROM claims WHERE locator = 'Table 2' ORDER BY ordinal")
     link.click()

@@ -192,3 +192,17 @@ def test_a_report_is_replaced_whole(filled: Workspace) -> None:
     write_report(filled, target)
     assert target.read_text(encoding="utf-8").endswith("</html>\n")
     assert [p.name for p in filled.home.glob("*report*")] == ["report.html"]
+
+
+def test_the_report_has_the_papers_tables_citations_and_changes(
+    filled: Workspace, written: tuple[str, Page]
+) -> None:
+    text, page = written
+    for number in range(1, 6):
+        assert f"<caption>Table {number}: " in text
+    (links,) = filled.query("SELECT count(*) FROM citations").rows[0]
+    assert f"{links} citation links" in text
+    titles = {row[2] for row in page.rows if row[0] in ("cited by the paper", "citing the paper")}
+    assert "Attention Is All You Need" in titles
+    (changes,) = filled.query("SELECT count(*) FROM changes").rows[0]
+    assert f"{changes} verdicts and statuses since" in text
