@@ -25,9 +25,6 @@ from records.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PAPER = "2102.11174"
-"""The paper whose pages are opened: of all, it has the most claims and runs."""
-
 
 @dataclass(frozen=True)
 class Size:
@@ -107,6 +104,7 @@ def measure(size: Size, repeats: int, say: Callable[[str], None]) -> Measured:
     """
     with tempfile.TemporaryDirectory() as folder, browser.started() as opened:
         workspace = open_workspace(Path(folder) / "ws")
+        paper = _fullest(workspace)
         say("Filling a store ...")
         fill(workspace, size)
         began = time.perf_counter()
@@ -119,8 +117,9 @@ def measure(size: Size, repeats: int, say: Callable[[str], None]) -> Measured:
             context = opened.new_context(viewport={"width": 1280, "height": 900})
             page = context.new_page()
             page.set_default_timeout(60_000)
-            failed = list(_warm(page, address))
-            timings = [*_pages(page, address, repeats, say), *_filters(page, address, repeats, say)]
+            pages = _addresses(address, paper)
+            failed = list(_warm(page, pages))
+            timings = [*_pages(page, pages, repeats, say), *_filters(page, pages, repeats, say)]
             return Measured(held, built, tuple(timings), peak_megabytes(server.pid), tuple(failed))
 
 
@@ -133,6 +132,12 @@ def fill(workspace: Workspace, size: Size) -> None:
     for number in range(runs):
         workspace.append(f"run/made-{number}", [_made_run(number, min(each, points))])
         points -= min(each, points)
+
+
+def _fullest(workspace: Workspace) -> str:
+    """Return the paper with the most claims."""
+    sql = "SELECT paper_id FROM claims GROUP BY paper_id ORDER BY count(*) DESC LIMIT 1"
+    return str(workspace.query(sql).rows[0][0])
 
 
 def _held(workspace: Workspace) -> dict[str, int]:
@@ -168,33 +173,35 @@ def _made_run(number: int, points: int) -> Run:
     )  # fmt: skip
 
 
-def _addresses(address: str) -> Iterator[tuple[str, str]]:
-    """Yield title and address of every page."""
-    for name, title in PAGES:
-        path = "" if name == "overview" else name
-        yield title, f"{address}/{path}?paper={PAPER}&record={PAPER}"
+def _addresses(address: str, paper: str) -> dict[str, str]:
+    """Return the address of every page, by its title."""
+    chosen = f"?paper={paper}&record={paper}"
+    return {
+        title: f"{address}/{'' if name == 'overview' else name}{chosen}" for name, title in PAGES
+    }
 
 
-def _warm(page: Page, address: str) -> Iterator[str]:
+def _warm(page: Page, pages: dict[str, str]) -> Iterator[str]:
     """Open every page once; yield the titles of those that show an error."""
-    for title, at in _addresses(address):
+    for title, at in pages.items():
         browser.visit(page, at, title)
         if page.locator(browser.ERRORS).count():
             yield title
 
 
-def _pages(page: Page, address: str, repeats: int, say: Callable[[str], None]) -> Iterator[Timing]:
-    for title, at in _addresses(address):
+def _pages(
+    page: Page, pages: dict[str, str], repeats: int, say: Callable[[str], None]
+) -> Iterator[Timing]:
+    for title, at in pages.items():
         say(f"Opening {title} {repeats} times ...")
         seconds = [browser.visit(page, at, title) for _ in range(repeats)]
         yield Timing(f"page {title}", tuple(seconds), 1.5)
 
 
 def _filters(
-    page: Page, address: str, repeats: int, say: Callable[[str], None]
+    page: Page, pages: dict[str, str], repeats: int, say: Callable[[str], None]
 ) -> Iterator[Timing]:
     """Time a filter of the Claims and of the Runs page: from the click to the new count."""
-    pages = dict(_addresses(address))
     for title, option, noun in (("Claims", "synthetic", "claims"), ("Runs", "capacity", "runs")):
         say(f"Filtering {title} {repeats} times ...")
         browser.visit(page, pages[title], title)
