@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
+from dashboard.markup import plain_markdown
+
 
 def start_one(key: str, options: Collection[str]) -> None:
     """Let a widget of one choice start at what the address names, and forget a vanished option."""
@@ -17,6 +19,11 @@ def start_one(key: str, options: Collection[str]) -> None:
         wanted = st.query_params.get(key)
         if wanted in options:
             st.session_state[key] = wanted
+        elif wanted:
+            st.warning(
+                f"The address asks for {plain_markdown(key)} “{plain_markdown(wanted[:200])}”, "
+                "which is not here. What is shown is another."
+            )
     elif st.session_state[key] not in options:
         del st.session_state[key]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import pandas as pd
 from markupsafe import Markup
@@ -15,9 +16,17 @@ CARD_FIELDS = ("authors", "venue", "volume", "pages", "year", "first posted")
 
 
 def paper_card(
-    paper: Mapping[str, Any], statuses: pd.DataFrame, proceedings: pd.DataFrame
+    paper: Mapping[str, Any],
+    statuses: pd.DataFrame,
+    proceedings: pd.DataFrame,
+    *,
+    in_dashboard: bool = False,
 ) -> Markup:
-    """Return the card: titles, the main fields with the status of each value, links."""
+    """Return the card: titles, the main fields with the status of each value, links.
+
+    ``in_dashboard`` says whether the name of a field may lead to its story on the Evidence page.
+    """
+    record = str(paper["paper_id"]) if in_dashboard else None
     rows = records(statuses)
     titles = [row for row in rows if row["field"] == "title"]
     current = [row for row in titles if row["value"] == paper["title"]]
@@ -25,7 +34,9 @@ def paper_card(
         paper["title"],
         _badge_line(current),
         _earlier_titles([row for row in titles if row["value"] != paper["title"]]),
-        Markup("").join([*map(_term, _fields(rows)), _links(paper, records(proceedings))]),
+        Markup("").join(
+            [*(_term(f, record) for f in _fields(rows)), _links(paper, records(proceedings))]
+        ),
     )
 
 
@@ -46,15 +57,21 @@ def _fields(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]
     return [(name, values) for name, values in found if values]
 
 
-def _term(field: tuple[str, list[dict[str, Any]]]) -> Markup:
+def _term(field: tuple[str, list[dict[str, Any]]], record: str | None) -> Markup:
     name, rows = field
+    shown = Markup("{}").format(name)
+    if record is not None:
+        address = "evidence?" + urlencode({"record": record, "field": name})
+        shown = Markup('<a href="{}" target="_self" title="who says so">{}</a>').format(
+            address, name
+        )
     values = Markup("").join(
         Markup("<div><span>{}</span>{}{}</div>").format(
             row["value"], badge(row["status"]), _declared(row)
         )
         for row in rows
     )
-    return Markup("<dt>{}</dt><dd>{}</dd>").format(name, values)
+    return Markup("<dt>{}</dt><dd>{}</dd>").format(shown, values)
 
 
 def _declared(row: Mapping[str, Any]) -> Markup:

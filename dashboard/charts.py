@@ -116,7 +116,7 @@ def of_result(frame: pd.DataFrame, x: str, y: str, kind: str) -> Layers:
     if named:
         points["x"] = points["x"].astype(str)
     base = alt.Chart(points).encode(
-        x=alt.X(shorthand, title=x, sort=None),
+        x=alt.X(shorthand, title=x, sort=None, axis=alt.Axis(labelLimit=240)),
         y=alt.Y("y:Q", title=y),
         tooltip=[alt.Tooltip(shorthand, title=x), alt.Tooltip("y:Q", title=y)],
     )

@@ -120,7 +120,7 @@ def logged_and_measured(
         height: of the plot, or of plot and legend where the page fits them into it.
     """
     points = frame[frame["value"] > 0] if logarithmic else frame
-    key = legend(4)
+    key = legend(2)
     base = alt.Chart().encode(
         x=alt.X("step:Q", title="training step", axis=alt.Axis(grid=False)),
         y=alt.Y("value:Q", title=metric, scale=scale(logarithmic), axis=alt.Axis(tickCount=6)),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.marks import labelled
+from dashboard.marks import NOT_JUDGED, labelled
 from dashboard.markup import safe_url
 from records.exchange import claimed, number
 
@@ -39,6 +39,12 @@ def measured_text(value: Any, *, diverged: bool = False) -> str:
     return "" if is_missing(value) else number(float(value))
 
 
+def shown_verdict(row: Mapping[str, Any]) -> str:
+    """Return the row's verdict as it is shown: a claim that was measured is not "not run"."""
+    measured = bool(row["diverged"]) or not is_missing(row["measured"])
+    return NOT_JUDGED if row["verdict"] == "not run" and measured else str(row["verdict"])
+
+
 def claimed_text(row: Mapping[str, Any]) -> str:
     """Return what the row's claim states: '260', '> 260', 'diverges'."""
     value = None if is_missing(row["claimed"]) else row["claimed"]
@@ -56,7 +62,7 @@ def claims_table(side_by_side: pd.DataFrame) -> pd.DataFrame:
             "measured": measured_text(row["measured"], diverged=bool(row["diverged"])),
             "spread": measured_text(row["spread"]),
             "seeds": len(row["seeds"]) if row["seeds"] is not None else 0,
-            "verdict": labelled(row["verdict"]),
+            "verdict": labelled(shown_verdict(row)),
             "reason": row["reason"],
         }
         for row in records(side_by_side)

@@ -27,6 +27,7 @@ _END_SECONDS = 5.0
 _SETTINGS = {
     "server.headless": "true",
     "logger.level": "warning",
+    "runner.magicEnabled": "false",
     "server.showEmailPrompt": "false",
     "server.fileWatcherType": "none",
     "browser.gatherUsageStats": "false",

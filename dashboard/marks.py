@@ -37,6 +37,17 @@ VERDICTS = {
     "not reproduced": Mark("✗", VERMILION, "#000000"),
     "not run": Mark("○", GREY, "#000000"),
 }
+NOT_JUDGED = "not judged"
+"""How a claim is shown that a run has measured and that no rule could decide; see its reason."""
+MEANINGS = {
+    "reproduced": "a run under the claim's own conditions measured the claimed value, within the "
+    "tolerance that the reason states.",
+    "direction reproduced": "the runs are of a smaller scale, so their values are not compared; "
+    "they come in the order that the paper claims, beyond the spread of the seeds.",
+    "not reproduced": "the claim was measured, and its value or order is another.",
+    "not run": "no run has measured the claim.",
+    NOT_JUDGED: "a run has measured it, and what it would be compared with is missing.",
+}
 STATUSES = {
     "verified": Mark("✓", BLUE),
     "contested": Mark("⇄", ORANGE, "#000000"),
@@ -58,7 +69,7 @@ SEVERITIES = {
     "style": Mark("¶", GREY, "#000000"),
 }
 GRADES = {"captured": Mark("▣", BLUE), "transcribed": Mark("✎", GREY, "#000000")}
-_ALL = {**GRADES, **SEVERITIES, **OUTCOMES, **VERDICTS, **STATUSES}
+_ALL = {NOT_JUDGED: VERDICTS["not run"], **GRADES, **SEVERITIES, **OUTCOMES, **VERDICTS, **STATUSES}
 
 
 def mark(name: str | None) -> Mark:

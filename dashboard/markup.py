@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlencode, urlsplit
 
 from markupsafe import Markup, escape
 
 from dashboard.marks import mark
 
+MOST_COMPARED = 8
+"""Runs whose curves one chart can tell apart."""
 _WORD = re.compile(r"\w+")
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
@@ -44,6 +46,19 @@ def badge(name: str | None) -> Markup:
         '<span class="fwp-badge"><span aria-hidden="true" style="background:{};color:{}">{}</span>'
         " {}</span>"
     ).format(shown.colour, shown.on_colour, shown.symbol, name.replace("_", " "))
+
+
+def run_links(run_ids: Sequence[str]) -> Markup:
+    """Return a link to each run on the Runs page, and one that compares them where they are few."""
+    links = [_run_link({"run": run_id}, run_id) for run_id in run_ids]
+    if 1 < len(run_ids) <= MOST_COMPARED:
+        links.append(_run_link({"compared": list(run_ids)}, "compare them"))
+    return Markup('<div class="fwp-legend">{}</div>').format(Markup(" ").join(links))
+
+
+def _run_link(parameters: Mapping[str, object], text: str) -> Markup:
+    address = "runs?" + urlencode(parameters, doseq=True)
+    return Markup('<a href="{}" target="_self">{}</a>').format(address, text)
 
 
 def legend(names: Iterable[str]) -> Markup:

@@ -6,6 +6,7 @@ The one module of the dashboard, with its page, that imports reimpl, and with it
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -19,6 +20,7 @@ COMPARED = {"sum": "sum", "gated_sum": "gated sum", "delta": "delta"}
 """The rules that the page compares, with their names in words."""
 DIGITS = 10
 MOST_WRITES = 60
+_ZERO = 1e-9
 _PAIR = re.compile(r"([A-Za-z])\s*=\s*([0-9])")
 
 
@@ -79,7 +81,8 @@ def read_back(
     Returns:
         One row a rule, key and digit: ``rule`` (in words), ``key``, ``digit``, ``returned`` (the
         component of Sᵀk that stands for the digit), ``written`` (the digit last written there),
-        ``returns`` (the digit of the largest component) and ``right``.
+        ``returns`` (the digit of the largest component as text, several where they are equal,
+        ``nothing`` where none is above 0) and ``right``, whether that is the written one alone.
     """
     names = list(dict.fromkeys(write.key for write in writes))
     table = keys(len(names), d_key, orthogonal=orthogonal, seed=seed)
@@ -90,13 +93,20 @@ def read_back(
     for rule, words in COMPARED.items():
         returned = rules.read(_state(rule, k, v, beta), table)
         for name, values in zip(names, returned.tolist(), strict=True):
-            largest = max(range(DIGITS), key=values.__getitem__)
+            largest = _largest(values)
             rows += [
-                (words, name, digit, value, last[name], largest, largest == last[name])
+                (words, name, digit, value, last[name], largest, largest == str(last[name]))
                 for digit, value in enumerate(values)
             ]
     columns = ["rule", "key", "digit", "returned", "written", "returns", "right"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _largest(values: Sequence[float]) -> str:
+    most = max(values)
+    if most < _ZERO:
+        return "nothing"
+    return " or ".join(str(n) for n, value in enumerate(values) if most - value < _ZERO)
 
 
 def _state(rule: str, k: Tensor, v: Tensor, beta: float) -> Tensor:

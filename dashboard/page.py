@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from dashboard import address, data, frames, queries
 from dashboard.charts import Layers
-from dashboard.markup import plain_markdown
+from dashboard.marks import MEANINGS
+from dashboard.markup import badge, plain_markdown
 from records.errors import FwpError
 
 
@@ -109,7 +110,7 @@ def downloads(frame: pd.DataFrame, name: str) -> None:
     """Offer a frame as CSV and as Parquet; the bytes are made when a button is pressed."""
     left, right = st.columns(2)
     left.download_button(
-        "Download as CSV",
+        f"Download {name} as CSV",
         lambda: frame.to_csv(index=False),
         f"{name}.csv",
         "text/csv",
@@ -117,13 +118,20 @@ def downloads(frame: pd.DataFrame, name: str) -> None:
         on_click="ignore",
     )
     right.download_button(
-        "Download as Parquet",
+        f"Download {name} as Parquet",
         lambda: frames.parquet(frame),
         f"{name}.parquet",
         "application/vnd.apache.parquet",
         key=f"{name}-parquet",
         on_click="ignore",
     )
+
+
+def meanings() -> None:
+    """Offer what the verdicts mean."""
+    with st.expander("What the verdicts mean"):
+        for name, meaning in MEANINGS.items():
+            html(Markup("{} {}").format(badge(name), meaning))
 
 
 def counted(number: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pandas as pd
 from markupsafe import Markup
 
-from dashboard.frames import claimed_text, is_missing, measured_text, records
+from dashboard.frames import claimed_text, is_missing, measured_text, records, shown_verdict
 from dashboard.marks import mark
 from dashboard.queries import Ask, literal
 
@@ -123,13 +123,14 @@ def _ours(row: Row, links: bool) -> Markup:
     """Return our number, its scale where it is not the paper's, and the verdict's symbol."""
     measured = measured_text(row["measured"], diverged=bool(row["diverged"]))
     scale = "" if is_missing(row["scale"]) or row["scale"] == "paper" else f" ({row['scale']})"
+    verdict = shown_verdict(row)
+    look = mark(verdict)
     shown = Markup(
         '<span class="fwp-badge"><span title="{}" role="img" aria-label="{}" '
         'style="background:{};color:{}">{}</span>{}</span>'
     ).format(
-        row["verdict"], row["verdict"], mark(row["verdict"]).colour,
-        mark(row["verdict"]).on_colour, mark(row["verdict"]).symbol,
-        f"{measured or row['verdict']}{scale if measured else ''}",
+        verdict, verdict, look.colour, look.on_colour, look.symbol,
+        f"{measured}{scale}" if measured else verdict,
     )  # fmt: skip
     if not links:
         return shown

@@ -114,6 +114,14 @@ def evidence(ask: Ask, evidence_ids: Iterable[str] | None = None) -> pd.DataFram
     )
 
 
+def sources_of(ask: Ask, paper_id: str) -> pd.DataFrame:
+    """Return the ids of the sources that assert something of a paper."""
+    return ask(
+        "SELECT DISTINCT evidence_id FROM assertions "
+        f"WHERE paper_id = {literal(paper_id)} ORDER BY evidence_id"
+    )
+
+
 def coverage(ask: Ask, paper_id: str) -> pd.DataFrame:
     """Return the number of claims by kind and verdict, kinds in the paper's order."""
     return ask(
@@ -129,13 +137,15 @@ def coverage(ask: Ask, paper_id: str) -> pd.DataFrame:
 def side_by_side(ask: Ask, paper_id: str) -> pd.DataFrame:
     """Return one row a claim, those that were run first.
 
-    ``diverged`` tells a measured NaN from a claim that was not measured.
+    ``diverged`` tells a measured NaN from a claim that was not measured; ``scale`` is that of the
+    runs behind the measured number.
     """
     return ask(
         "SELECT s.claim_id, s.locator, s.kind, s.statement, s.metric, s.comparison, s.claimed, "
         "s.measured, coalesce(NOT isfinite(s.measured), false) AS diverged, s.spread, s.seeds, "
-        "s.verdict, s.reason, s.run_ids, s.experiment "
-        "FROM side_by_side s JOIN claims c USING (claim_id) "
+        "s.verdict, s.reason, s.run_ids, s.experiment, "
+        "(SELECT max(m.scale) FROM metrics m WHERE m.claim_id = s.claim_id "
+        "AND m.run_id = s.run_ids[1]) AS scale FROM side_by_side s JOIN claims c USING (claim_id) "
         f"WHERE s.paper_id = {literal(paper_id)} ORDER BY s.verdict = 'not run', c.ordinal"
     )
 

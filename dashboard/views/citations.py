@@ -8,7 +8,8 @@ import streamlit as st
 from dashboard import address, citation_charts, citation_frames, citation_queries, data
 from dashboard.citation_queries import ROLES
 from dashboard.marks import labelled
-from dashboard.page import chart, chosen_paper, counted, empty, table
+from dashboard.markup import plain_markdown
+from dashboard.page import chart, chosen_paper, counted, downloads, empty, table
 
 
 def render() -> None:
@@ -23,7 +24,7 @@ def render() -> None:
         empty("No citation link of this paper is on record. Add a map with `fwp import FOLDER`.")
     else:
         kept = _filters(links)
-        _table(kept, len(links))
+        _table(kept, len(links), paper_id)
         _pictures(paper, kept)
     _counts(paper_id)
     _findings(paper_id)
@@ -43,12 +44,18 @@ def _filters(links: pd.DataFrame) -> pd.DataFrame:
     return citation_frames.keep_links(links, role, words or "")
 
 
-def _table(kept: pd.DataFrame, total: int) -> None:
+def _table(kept: pd.DataFrame, total: int, paper_id: str) -> None:
     st.text(f"{len(kept)} of {counted(total, 'link')}")
+    found = citation_queries.findings(data.ask, paper_id)
+    partial = found.loc[found["severity"] == "incomplete", ["field", "reason"]].to_numpy()
+    if len(partial):
+        st.caption("; ".join(plain_markdown(f"{field}: {reason}") for field, reason in partial))
     if kept.empty:
         empty("No link fits these filters. Take one away.")
         return
-    table(citation_frames.links_table(kept), label="Citation links", height=360)
+    shown = citation_frames.links_table(kept)
+    table(shown, label="Citation links", height=360)
+    downloads(shown, "links")
     if not kept["outcome"].isin(["confirmed", "contradicted", "absent"]).any():
         empty(
             "No citing paper's own reference list has been read, so no link is proved. "

@@ -18,15 +18,17 @@ from dashboard import (
     queries,
 )
 from dashboard.marks import VERDICTS, labelled
-from dashboard.markup import badge, legend
+from dashboard.markup import badge, legend, plain_markdown, run_links
 from dashboard.page import (
     chart,
     chosen_paper,
     chosen_part,
     column_config,
     counted,
+    downloads,
     empty,
     html,
+    meanings,
     table,
 )
 from dashboard.views import figures
@@ -46,6 +48,7 @@ def render() -> None:
     if claims.empty:
         empty("This paper has no claims yet. Add a `claim.csv` to its data folder.")
         return
+    meanings()
     _PARTS[chosen_part("part", {name: name.capitalize() for name in _PARTS})](paper_id)
 
 
@@ -158,16 +161,25 @@ def _show_claim(row: dict[str, Any]) -> None:
     claim = frames.records(queries.claim(data.ask, row["claim_id"]))[0]
     with st.container(border=True):
         st.text(row["statement"])
-        html(badge(row["verdict"]))
+        html(badge(frames.shown_verdict(row)))
         st.text(row["reason"])
+        if row["scale"] not in (None, "paper"):
+            st.warning(
+                f"Measured at the scale “{plain_markdown(row['scale'])}”: on a smaller model, a "
+                "shorter training or another text than the paper's, as the configuration of the "
+                "runs says. Such a number is never compared with the paper's, only its order "
+                "among others. The README says under “What is not there yet” how far that carries."
+            )
         _numbers(row, claim)
         left, right = st.columns(2)
         left.caption("Conditions")
         with left:
             table(frames.pairs(claim["conditions"]), label="Conditions of the claim")
-        right.caption("Also stated for this point, not judged")
-        with right:
-            table(frames.pairs(claim["reference"]), label="Reference values of the claim")
+        reference = frames.pairs(claim["reference"])
+        if not reference.empty:
+            right.caption("Also stated for this point, not judged")
+            with right:
+                table(reference, label="Reference values of the claim")
         st.caption("Where it stands")
         st.text(f"{claim['locator']}, as read in: {claim['source']}\n{claim['claim_id']}")
         _runs(row, claim)
@@ -190,6 +202,7 @@ def _runs(row: dict[str, Any], claim: dict[str, Any]) -> None:
     run_ids = list(row["run_ids"] if row["run_ids"] is not None else ())
     if run_ids:
         st.caption(f"Signature of {counted(len(run_ids), 'run')} behind the number")
+        html(run_links(run_ids))
         with st.container(height=240 if len(run_ids) > _MOST_SIGNATURES else "content"):
             for signature in queries.runs(data.ask, run_ids)["signature"]:
                 st.code(signature, language=None, wrap_lines=True)
@@ -199,12 +212,12 @@ def _runs(row: dict[str, Any], claim: dict[str, Any]) -> None:
         )
         empty(f"No run has measured this claim. See {command}.")
     if claim["derivation"] is None:
-        _curves(run_ids, claim)
+        _curves(run_ids, claim, row)
 
 
-def _curves(run_ids: list[str], claim: dict[str, Any]) -> None:
+def _curves(run_ids: list[str], claim: dict[str, Any], row: dict[str, Any]) -> None:
     """Show the runs' curves, over the authors' log of this point where there is one."""
-    claimed = claim["claimed"]
+    claimed = claim["claimed"] if row["scale"] in (None, "paper") else None
     both = figure_queries.curves_of(data.ask, claim["claim_id"])
     if not both.empty:
         names = both["line"].where(both["whose"] == "measured", "the authors' log")
@@ -223,6 +236,8 @@ def _curves(run_ids: list[str], claim: dict[str, Any]) -> None:
         )
         return
     points = queries.curves(data.ask, run_ids)
+    if not points.empty:
+        downloads(points, "curves")
     for name in points["name"].unique():
         course = points[points["name"] == name].assign(series=lambda frame: frame["run_id"])
         of_metric = name.removesuffix("_curve") == claim["metric"]
@@ -230,6 +245,7 @@ def _curves(run_ids: list[str], claim: dict[str, Any]) -> None:
         chart(drawn, label=f"{name.replace('_', ' ')} of the runs over training")
 
 
+# shown one at a time, so that no reader waits for what another asked for
 _PARTS = {
     "claims": _filtered,
     "tables": _tables,
@@ -237,7 +253,6 @@ _PARTS = {
     "capacity": figures.modes,
     "recall": figures.recall,
 }
-"""What the page shows one at a time, so that no reader waits for what another asked for."""
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def render() -> None:
     _statuses(statuses)
     _story(paper_id, statuses, checks)
     _checks(checks)
-    _sources()
+    _sources(paper_id)
 
 
 def _statuses(statuses: pd.DataFrame) -> None:
@@ -89,7 +89,7 @@ def _checks(checks: pd.DataFrame) -> None:
     table(shown[columns], label="Findings, the gravest first", height=320)
 
 
-def _sources() -> None:
+def _sources(paper_id: str) -> None:
     st.subheader("All sources", anchor="sources")
     st.caption(
         "captured: the bytes of the answer are kept and can be hashed again. "
@@ -99,7 +99,9 @@ def _sources() -> None:
     columns = ["source", "authority", "grade", "read_on", "excerpt", "url", "sha256", "evidence_id"]
     shown = sources[columns].assign(grade=sources["grade"].map(labelled))
     table(shown.rename(columns={"read_on": "read on"}), label="Sources", height=320)
-    _one_source({row["evidence_id"]: row for row in frames.records(sources)})
+    of_record = set(queries.sources_of(data.ask, paper_id)["evidence_id"])
+    rows = sorted(frames.records(sources), key=lambda row: row["evidence_id"] not in of_record)
+    _one_source({row["evidence_id"]: row for row in rows})
 
 
 def _one_source(sources: dict[str, dict[str, Any]]) -> None:

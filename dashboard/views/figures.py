@@ -11,6 +11,12 @@ from dashboard import address, data, figure_charts, figure_queries, frames
 from dashboard.figure_queries import MODE_NAMES, MODES
 from dashboard.page import chart, chosen_part, counted, empty, table
 
+_CAPTIONS = (
+    "those that decide the verdict",
+    "a replay of the authors' random numbers",
+    "other random numbers, several seeds",
+)
+
 
 def render(paper_id: str) -> None:
     """Show the paper's figures, one at a time."""
@@ -27,7 +33,14 @@ def render(paper_id: str) -> None:
     )
     address.start_one("mode", MODES)
     mode = str(
-        st.radio("Measured by", list(MODES), format_func=MODES.get, key="mode", horizontal=True)
+        st.radio(
+            "Measured by",
+            list(MODES),
+            format_func=MODES.get,
+            captions=list(_CAPTIONS),
+            key="mode",
+            horizontal=True,
+        )
     )
     address.keep("mode", mode)
     logarithmic, panels = _switch("Logarithmic axis", "log"), _switch("A panel a model", "panels")
@@ -67,7 +80,7 @@ def _by_size(
         drawn = figure_charts.by_size_panels(kept, metric=metric, logarithmic=logarithmic)
     else:
         drawn = figure_charts.by_size(
-            kept, metric=metric, logarithmic=logarithmic, columns=4, height=520
+            kept, metric=metric, logarithmic=logarithmic, columns=2, height=560
         )
     chart(drawn, label=f"{metric} against S for each series, claimed and measured")
     measured = int((kept["whose"] == "measured").sum())
@@ -132,7 +145,7 @@ def _modes(paper_id: str) -> None:
     if misses.empty:
         st.text("Each claim that was measured is within its tolerance in each mode.")
         return
-    st.caption(f"{counted(len(misses), 'claim')} not within tolerance")
+    st.caption(f"{counted(len(misses), 'row')}, one for each claim and mode, not within tolerance")
     table(frames.misses_table(misses, MODE_NAMES), label="Claims outside their tolerance in a mode")
 
 

@@ -104,7 +104,7 @@ def _summary(found: pd.DataFrame) -> pd.DataFrame:
     """Return a row a key: what was last written there, and what each rule returns."""
     once = found.drop_duplicates(["rule", "key"])
     marks = once["right"].map({True: "✓ ", False: "✗ "})
-    shown = marks + once["returns"].astype(str)
+    shown = marks + once["returns"]
     wide = once.assign(shown=shown).pivot(index=["key", "written"], columns="rule", values="shown")
     wide = wide[list(dict.fromkeys(once["rule"]))].reset_index()
     wide.columns.name = None

@@ -9,7 +9,7 @@ from dashboard import charts, data, frames, queries
 from dashboard.card import paper_card
 from dashboard.marks import VERDICTS, labelled
 from dashboard.markup import legend
-from dashboard.page import chart, chosen_paper, counted, empty, html, table
+from dashboard.page import chart, chosen_paper, counted, empty, html, meanings, table
 
 
 def render() -> None:
@@ -21,7 +21,8 @@ def render() -> None:
     statuses = queries.statuses(data.ask, paper_id)
     coverage = queries.coverage(data.ask, paper_id)
     st.title("Overview")
-    html(paper_card(paper, statuses, queries.proceedings_links(data.ask, paper_id)))
+    proceedings = queries.proceedings_links(data.ask, paper_id)
+    html(paper_card(paper, statuses, proceedings, in_dashboard=True))
     _numbers(coverage, statuses)
     _coverage(coverage)
     _changed(queries.changes(data.ask, paper_id))
@@ -50,6 +51,7 @@ def _coverage(coverage: pd.DataFrame) -> None:
         empty("This paper has no claims yet. Add a `claim.csv` to its data folder.")
         return
     html(legend(VERDICTS))
+    meanings()
     chart(charts.coverage(coverage), label="Share of claims by kind and verdict; numbers below")
     table(frames.coverage_table(coverage), label="Number of claims by kind and verdict")
     if set(coverage["verdict"]) == {"not run"}:

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import address, charts, data, frames, queries
-from dashboard.markup import plain_markdown
+from dashboard.markup import MOST_COMPARED, plain_markdown
 from dashboard.page import chart, counted, downloads, empty, table
 
 
@@ -78,14 +78,14 @@ def _compare(runs: pd.DataFrame) -> None:
         "Runs",
         list(runs["run_id"]),
         key="compared",
-        max_selections=8,
-        placeholder="choose up to eight",
+        max_selections=MOST_COMPARED,
+        placeholder=f"choose up to {MOST_COMPARED}",
     )
     address.keep("compared", chosen)
     if not chosen:
         return
     if len(chosen) > 1:
-        _differences(runs[runs["run_id"].isin(chosen)])
+        _differences(runs.set_index("run_id", drop=False).loc[chosen])
     points = queries.curves(data.ask, chosen)
     if points.empty:
         empty("These runs have recorded no curve.")
@@ -105,7 +105,7 @@ def _differences(runs: pd.DataFrame) -> None:
     table(frames.differences(runs), label="Settings that are not the same in these runs")
     st.caption("What each measured")
     measured = queries.compared_metrics(data.ask, list(runs["run_id"]))
-    wide = measured.pivot(index="name", columns="run_id", values="value")
+    wide = measured.pivot(index="name", columns="run_id", values="value")[list(runs["run_id"])]
     wide = wide.reindex(list(dict.fromkeys(measured["name"]))).reset_index()
     wide.columns.name = None
     table(wide, label="Metrics of these runs side by side")
@@ -133,6 +133,12 @@ def _show_run(run: dict[str, Any]) -> None:
         table(frames.pairs(run["environment"]), label="Environment of the run")
     st.caption("What it measured")
     table(queries.final_metrics(data.ask, run["run_id"]), label="Metrics of the run")
+    points = queries.curves(data.ask, [run["run_id"]])
+    if not points.empty:
+        for name in points["name"].unique():
+            drawn = points[points["name"] == name].assign(series=run["run_id"])
+            chart(charts.curves(drawn, metric=name), label=f"{name} of the run")
+        downloads(points, "curves of this run")
 
 
 if __name__ == "__main__":

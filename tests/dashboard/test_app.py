@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 import dashboard.app
 from dashboard import frames, titles
 from dashboard.archived import PART
+from dashboard.launch import command
 from provenance.evidence import Archive, Exchange
 from records.models import Evidence, Run
 from records.questions import ready_questions
@@ -117,7 +118,7 @@ def test_runs_show_a_run_written_meanwhile(homed: Workspace, run_of: Callable[..
     assert run.signature in texts(at)
     at.multiselect(key="compared").select(run.run_id).run()
     assert not at.exception
-    assert len(at.get("vega_lite_chart")) == 1
+    assert len(at.get("vega_lite_chart")) == 2  # among those compared, and that of the run
 
 
 def test_runs_tell_shipped_ones_from_those_made_here(
@@ -380,7 +381,7 @@ def test_the_memory_page_says_what_each_rule_returns(homed: Workspace) -> None:
     at = opened("memory", pairs="A=3 A=7", d="4", beta="1")
     (row,) = at.dataframe[0].value.to_dict("records")
     assert row == {
-        "key": "A", "last written": 7, "sum": "✗ 3", "gated sum": "✓ 7", "delta": "✓ 7",
+        "key": "A", "last written": 7, "sum": "✗ 3 or 7", "gated sum": "✓ 7", "delta": "✓ 7",
     }  # fmt: skip
     at.text_input(key="pairs").set_value("A3").run()
     assert "is no pair" in texts(at)
@@ -414,3 +415,34 @@ def test_only_the_memory_page_loads_torch(fresh: Workspace) -> None:
     )
     loaded = [line.split()[0] for line in done.stdout.splitlines() if line.endswith("True")]
     assert loaded == ["memory"]
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("claims", "claim"), ("evidence", "record"), ("evidence", "source")]
+)
+def test_an_address_of_something_that_is_not_there_is_told(
+    homed: Workspace, name: str, key: str
+) -> None:
+    at = opened(name, **{key: "no-such-thing"})
+    assert any("no\\-such\\-thing" in str(w.value) for w in at.warning)
+
+
+def test_a_number_of_a_smaller_scale_is_marked_as_such(
+    homed: Workspace, run_of: Callable[..., Run]
+) -> None:
+    claim = "2102.11174/table2/delta-network-small-valid"
+    run = run_of(claim, "perplexity", 34.15)
+    small = tuple(m.model_copy(update={"scale": "reduced"}) for m in run.metrics)
+    homed.append("run/small", [run.model_copy(update={"metrics": small})])
+    at = opened("claims", claim=claim)
+    assert any("Measured at the scale" in str(w.value) for w in at.warning)
+    assert not any("claimed 34.1" in spec for spec in chart_specs(at))
+    (row,) = [
+        row for row in at.dataframe[0].value.to_dict("records") if "Delta Network" in row["claim"]
+        and row["measured"]
+    ]  # fmt: skip
+    assert row["verdict"] == "○ not judged"  # alone, it has no order
+
+
+def test_no_sentence_of_the_code_is_on_a_page() -> None:
+    assert "--runner.magicEnabled=false" in command("localhost", 1)

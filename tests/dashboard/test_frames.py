@@ -36,7 +36,7 @@ def test_claims_table_tells_a_divergence_from_nothing() -> None:
     assert list(table["claimed"]) == ["> 0.01", "diverges"]
     assert list(table["measured"]) == ["0.02123", "diverged"]
     assert list(table["spread"]) == ["", ""]
-    assert list(table["verdict"]) == ["✓ reproduced", "○ not run"]
+    assert list(table["verdict"]) == ["✓ reproduced", "○ not judged"]
 
 
 @pytest.mark.parametrize(

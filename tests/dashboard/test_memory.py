@@ -18,7 +18,7 @@ PAIRS = st.lists(
 )
 
 
-def returns(found: pd.DataFrame, rule: str) -> dict[str, int]:
+def returns(found: pd.DataFrame, rule: str) -> dict[str, str]:
     rows = found[found["rule"] == rule].drop_duplicates("key")
     return dict(zip(rows["key"], rows["returns"], strict=True))
 
@@ -48,8 +48,15 @@ def test_with_orthogonal_keys_the_delta_rule_returns_what_was_written_last(
     writes: list[memory.Write],
 ) -> None:  # Eq. 24 at β = 1: the old value is taken off its key, no other key is touched
     found = memory.read_back(writes, 8, 1.0, orthogonal=True)
-    assert returns(found, "delta") == {write.key: write.value for write in writes}
+    assert returns(found, "delta") == {write.key: str(write.value) for write in writes}
     assert found[found["rule"] == "delta"]["right"].all()
+
+
+def test_a_tie_and_an_empty_read_are_called_so() -> None:
+    found = memory.read_back(memory.parse_writes("A=3 B=5 A=7"), 4, 1.0, orthogonal=True)
+    assert returns(found, "sum") == {"A": "3 or 7", "B": "5"}
+    assert returns(found, "gated sum") == {"A": "7", "B": "nothing"}
+    assert found.groupby(["rule", "key"])["right"].first()["sum", "A"] is np.False_
 
 
 @given(writes=PAIRS, beta=st.floats(0, 1), d_key=st.integers(2, 12))
