@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -100,25 +101,29 @@ RESULT_MARKS = ("bars", "lines", "points")
 """How the rows of a statement can be drawn."""
 
 
-def of_result(frame: pd.DataFrame, x: str, y: str, kind: str) -> Layers:
+def of_result(frame: pd.DataFrame, x: str, y: str, kind: str, series: str | None = None) -> Layers:
     """Return the rows of an SQL result as bars, lines or points.
 
     Args:
-        frame: the rows.
+        frame: the rows, of which those without a finite ``y`` are left out.
         x: the column across; numbers and times on their scale, all else by name.
         y: a column of numbers.
-        kind: one of ``RESULT_MARKS``.
+        kind: one of ``RESULT_MARKS``; bars are by name in any case.
+        series: a column whose values are told apart by colour and shape; None for one series.
     """
-    points = pd.DataFrame({"x": frame[x], "y": frame[y]})
-    numeric, timed = (points.select_dtypes(kind) for kind in ("number", "datetimetz"))
-    named = kind == "bars" or "x" not in {*numeric.columns, *timed.columns}
-    shorthand = "x:N" if named else "x:T" if "x" in timed.columns else "x:Q"
-    if named:
+    values = pd.to_numeric(frame[y], errors="coerce")
+    points = pd.DataFrame({"x": frame[x], "y": values.astype(float)})
+    points["series"] = "" if series is None else frame[series].astype(str)
+    points = points[points["y"].abs() < math.inf]
+    type_ = "N" if kind == "bars" else _type(points["x"])
+    if type_ == "N":
         points["x"] = points["x"].astype(str)
+    colour = alt.Undefined if series is None else _by_series(points)
     base = alt.Chart(points).encode(
-        x=alt.X(shorthand, title=x, sort=None, axis=alt.Axis(labelLimit=240)),
+        x=alt.X(f"x:{type_}", title=x, sort=None, axis=alt.Axis(labelLimit=240)),
         y=alt.Y("y:Q", title=y),
-        tooltip=[alt.Tooltip(shorthand, title=x), alt.Tooltip("y:Q", title=y)],
+        tooltip=[alt.Tooltip(f"x:{type_}", title=x), alt.Tooltip("y:Q", title=y), "series:N"],
+        color=colour,
     )
     marks = {
         "bars": base.mark_bar(color=BLUE),
@@ -126,6 +131,19 @@ def of_result(frame: pd.DataFrame, x: str, y: str, kind: str) -> Layers:
         "points": base.mark_point(color=BLUE, filled=True, size=50, opacity=0.8),
     }
     return alt.layer(marks[kind], height=340)
+
+
+def _type(values: pd.Series) -> str:
+    """Return Vega-Lite's letter for the scale that values have: quantity, time or name."""
+    if pd.api.types.is_bool_dtype(values):
+        return "N"
+    if pd.api.types.is_numeric_dtype(values):
+        return "Q"
+    return "T" if pd.api.types.is_datetime64_any_dtype(values) else "N"
+
+
+def _by_series(points: pd.DataFrame) -> alt.Color:
+    return alt.Color("series:N", title=None, scale=colours(points), legend=legend(2))
 
 
 def claimed_rule(claimed: float) -> tuple[alt.Chart, alt.Chart]:

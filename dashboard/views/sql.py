@@ -114,16 +114,24 @@ def _chart(frame: pd.DataFrame) -> None:
     address.keep("draw", kind)
     if kind is None:
         return
-    left, right = st.columns(2)
-    with left:
-        address.start_one("x", list(frame.columns))
-        x = str(st.selectbox("Across", list(frame.columns), key="x"))
-        address.keep("x", x)
-    with right:
-        address.start_one("y", numbers)
-        y = str(st.selectbox("Up", numbers, index=len(numbers) - 1, key="y"))
-        address.keep("y", y)
-    chart(charts.of_result(frame, x, y, kind), label=f"{y} against {x}, one mark a row")
+    columns = list(map(str, frame.columns))
+    across, up, by = st.columns(3)
+    with across:
+        x = str(_column("Across", "x", columns, 0))
+    with up:
+        y = str(_column("Up", "y", numbers, len(numbers) - 1))
+    with by:
+        series = _column("Colour", "colour", columns, None)
+    drawn = charts.of_result(frame, x, y, kind, series)
+    chart(drawn, label=f"{y} against {x}, one mark a row; the rows are in the table above")
+
+
+def _column(label: str, key: str, columns: list[str], index: int | None) -> str | None:
+    """Return the column that the reader chooses, or the address names."""
+    address.start_one(key, columns)
+    chosen = st.selectbox(label, columns, index=index, key=key, placeholder="none")
+    address.keep(key, chosen)
+    return chosen
 
 
 def _schema() -> None:

@@ -90,3 +90,14 @@ def test_a_result_is_drawn_on_the_scale_that_its_values_have(x: str, kind: str, 
     (layer,) = charts.of_result(frame, x, "y", kind).to_dict()["layer"]
     assert layer["encoding"]["x"]["type"] == scale
     assert layer["encoding"]["y"]["title"] == "y"
+
+
+def test_a_result_without_finite_numbers_has_no_marks() -> None:
+    frame = pd.DataFrame({"n": ["a", "b"], "y": [float("nan"), float("inf")]})
+    assert rows_of(charts.of_result(frame, "n", "y", "bars").to_dict()) == [[]]
+
+
+def test_rows_of_a_result_are_told_apart_by_a_column() -> None:
+    frame = pd.DataFrame({"n": [1, 1], "y": [1.0, 2.0], "who": ["ours", "theirs"]})
+    (layer,) = charts.of_result(frame, "n", "y", "lines", "who").to_dict()["layer"]
+    assert layer["encoding"]["color"]["scale"]["domain"] == ["ours", "theirs"]
