@@ -28,10 +28,11 @@ def start_one(key: str, options: Collection[str]) -> None:
         del st.session_state[key]
 
 
-def start_several(key: str, options: Collection[str]) -> None:
-    """Let a widget of several choices start at those that the address names."""
+def start_several(key: str, options: Collection[str], most: int | None = None) -> None:
+    """Let a widget of several choices start at those that the address names, ``most`` of them."""
     chosen = st.session_state[key] if key in st.session_state else st.query_params.get_all(key)
-    st.session_state[key] = [option for option in chosen or () if option in options]
+    known = dict.fromkeys(option for option in chosen or () if option in options)
+    st.session_state[key] = list(known)[:most]
 
 
 def start_text(key: str, default: str = "") -> None:

@@ -15,10 +15,19 @@ def merged(links: pd.DataFrame) -> pd.DataFrame:
     """Return one row a link: where several sources list it, their names together."""
     columns = [name for name in links.columns if name not in ("source", "grade")]
     joined = links.groupby(columns, dropna=False, sort=False).agg(
-        source=("source", lambda names: "; ".join(dict.fromkeys(n for n in names if n))),
-        grade=("grade", "min"),  # captured stands before transcribed
+        source=("source", _joined),
+        grade=("grade", _best),
     )
     return joined.reset_index()[list(links.columns)]
+
+
+def _joined(names: pd.Series) -> str:
+    return "; ".join(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def _best(grades: pd.Series) -> str | None:
+    """Return captured where a source is, then transcribed; None where no source is known."""
+    return min((grade for grade in grades if isinstance(grade, str)), default=None)
 
 
 def keep_links(links: pd.DataFrame, role: str | None = None, text: str = "") -> pd.DataFrame:

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,8 @@ from records.exchange import claimed, number
 
 _SIMPLE = (str, bool, float, date, datetime, type(None))
 _LARGEST = 2**63
+_EXACT_DIGITS = 15
+"""Digits that a float always keeps."""
 
 
 def is_missing(value: Any) -> bool:
@@ -196,20 +199,37 @@ def differences(runs: pd.DataFrame) -> pd.DataFrame:
         settings = {"seed": run["seed"], "code version": run["code_version"]}
         for part in ("config", "environment"):
             body = json.loads(run[part]) if run[part] else {}
-            settings |= {f"{part}: {name}": value for name, value in body.items()}
+            named = body if isinstance(body, dict) else {"all": body}
+            settings |= {f"{part}: {name}": value for name, value in named.items()}
         held[run["run_id"]] = {name: _cell_text(value) for name, value in settings.items()}
     table = pd.DataFrame(held).fillna("")
     several = table[table.nunique(axis=1) > 1]
-    return several.rename_axis("setting").reset_index()
+    name = "setting" if "setting" not in held else "setting of the runs"
+    return several.rename_axis(name).reset_index()
 
 
 def showable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with lists, structures and oversized numbers as text, fit for any table."""
-    shown = frame.copy()
-    for name in shown.columns:
-        if shown[name].dtype == object and not all(map(_is_simple, shown[name])):
-            shown[name] = shown[name].map(_cell_text, na_action="ignore")
-    return shown
+    """Return the frame with what no table can show as text: lists, structures, oversized numbers.
+
+    A column of decimals becomes one of floats where no digit is lost.
+    """
+    return frame.apply(_showable) if len(frame.columns) else frame.copy()
+
+
+def _showable(column: pd.Series) -> pd.Series:
+    if column.dtype != object:
+        return column
+    held = [value for value in column if not is_missing(value)]
+    if held and all(isinstance(value, Decimal) and _is_exact(value) for value in held):
+        return column.astype(float)
+    kinds = {type(value) for value in held}
+    if len(kinds) <= 1 and all(map(_is_simple, held)):
+        return column
+    return column.map(_cell_text, na_action="ignore")
+
+
+def _is_exact(value: Decimal) -> bool:
+    return value.is_finite() and len(value.as_tuple().digits) <= _EXACT_DIGITS
 
 
 def with_links(frame: pd.DataFrame) -> pd.DataFrame:
@@ -224,8 +244,17 @@ def _is_simple(value: Any) -> bool:
 
 
 def _cell_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return "; ".join(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(_plain(value), ensure_ascii=False, default=str)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a structure with its keys as text, as JSON has them."""
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

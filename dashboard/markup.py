@@ -82,6 +82,11 @@ def plain_markdown(text: str) -> str:
     return _PUNCTUATION.sub(r"\\\1", " ".join(text.split()))
 
 
+def command_markdown(text: str) -> str:
+    """Return a command as Markdown's code, whatever stands in it."""
+    return "`" + " ".join(text.replace("`", "'").split()) + "`"
+
+
 CARD_STYLE = """
 .fwp-badge { display: inline-flex; gap: .35em; align-items: center; white-space: nowrap; }
 .fwp-legend { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; }

@@ -15,6 +15,8 @@ from dashboard.marks import MEANINGS
 from dashboard.markup import badge, plain_markdown
 from records.errors import FwpError
 
+_PAPER = "chosen paper"
+
 
 def show(render: Callable[[], None]) -> None:
     """Run a page; an error of ours is shown as a message with its next step, not as a trace."""
@@ -46,12 +48,19 @@ def chosen_paper() -> dict[str, object] | None:
     if len(papers) == 1:
         return papers[0]
     titles = {str(p["paper_id"]): f"{p['title']} ({p['paper_id']})" for p in papers}
-    if "paper" not in st.session_state and "last_paper" in st.session_state:
-        st.session_state["paper"] = st.session_state["last_paper"]
-    address.start_one("paper", titles)
-    chosen = st.selectbox("Paper", list(titles), format_func=titles.__getitem__, key="paper")
+    if st.session_state.get(_PAPER) not in titles:
+        address.start_one("paper", titles)
+        st.session_state[_PAPER] = st.session_state.get("paper", next(iter(titles)))
+
+    def remember() -> None:
+        st.session_state[_PAPER] = st.session_state["paper"]
+
+    # a page does not know what another page's widget says, so each begins with what was remembered
+    st.session_state["paper"] = st.session_state[_PAPER]
+    chosen = st.selectbox(
+        "Paper", list(titles), format_func=titles.__getitem__, key="paper", on_change=remember
+    )
     address.keep("paper", chosen)
-    st.session_state["last_paper"] = chosen
     return next(p for p in papers if p["paper_id"] == chosen)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,7 +35,8 @@ def cells(ask: Ask, paper_id: str) -> pd.DataFrame:
         "(SELECT max(m.scale) FROM metrics m WHERE m.claim_id = s.claim_id "
         "AND m.run_id = s.run_ids[1]) AS scale "
         "FROM side_by_side s JOIN claims c USING (claim_id) "
-        f"WHERE s.paper_id = {literal(paper_id)} AND regexp_matches(s.locator, '^Table [0-9]+$') "
+        f"WHERE s.paper_id = {literal(paper_id)} "
+        "AND regexp_matches(s.locator, '^Table [0-9]{1,4}$') "
         "AND c.derivation IS NULL ORDER BY c.ordinal"
     )
 
@@ -59,14 +61,14 @@ def _table(name: str, rows: Sequence[Row], links: bool) -> Markup:
     across = [a for a in _ACROSS if any(a in held for held in conditions)]
     down = _telling(conditions, across)
     columns = list(dict.fromkeys(_key(held, across) for held in conditions))
-    lines: dict[tuple[str, ...], dict[tuple[str, ...], Row]] = {}
+    lines: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
     places = max(_places(row["claimed"]) for row in rows)
     for row, held in zip(rows, conditions, strict=True):
-        lines.setdefault(_key(held, down), {})[_key(held, across)] = row
+        lines.setdefault(_key(held, down), {}).setdefault(_key(held, across), []).append(row)
     metric = _spaced(str(rows[0]["metric"]))
     head = [*map(_spaced, down), *(" ".join(key) or metric for key in columns)]
     body = Markup("").join(
-        _line(key, [_cell(found.get(c), places, links) for c in columns])
+        _line(key, [_cell(found.get(c, ()), places, links) for c in columns])
         for key, found in lines.items()
     )
     return Markup(
@@ -103,7 +105,8 @@ def _spaced(name: str) -> str:
 
 def _places(value: Any) -> int:
     """Return the decimal places that a claimed number is stated with."""
-    return 0 if is_missing(value) else len(f"{value:.10g}".partition(".")[2])
+    exponent = 0 if is_missing(value) else Decimal(f"{value:.10g}").as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def _line(key: tuple[str, ...], cells_: Sequence[Markup]) -> Markup:
@@ -111,12 +114,15 @@ def _line(key: tuple[str, ...], cells_: Sequence[Markup]) -> Markup:
     return Markup("<tr>{}{}</tr>").format(heads, Markup("").join(cells_))
 
 
-def _cell(row: Row | None, places: int, links: bool) -> Markup:
-    if row is None:
-        return Markup("<td></td>")
+def _cell(rows: Sequence[Row], places: int, links: bool) -> Markup:
+    """Return a cell with both numbers of its claim, or of each of its claims."""
+    both = (Markup("{}<br>{}").format(_printed(row, places), _ours(row, links)) for row in rows)
+    return Markup("<td>{}</td>").format(Markup("<br>").join(both))
+
+
+def _printed(row: Row, places: int) -> str:
     exact = row["comparison"] == "=" and not is_missing(row["claimed"])
-    claimed = f"{row['claimed']:,.{places}f}" if exact else claimed_text(row)
-    return Markup("<td>{}<br>{}</td>").format(claimed, _ours(row, links))
+    return f"{row['claimed']:,.{places}f}" if exact else claimed_text(row)
 
 
 def _ours(row: Row, links: bool) -> Markup:

@@ -66,6 +66,10 @@ _DAMAGE = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
 _MOST_ROWS = 2_000_000
 _MOST_CHARACTERS = 500_000_000
 _PART = 1_000
+_LONGEST, _DEEPEST = 100_000, 500
+"""Characters of a statement, and brackets within brackets in it."""
+_EXACT = 2**53
+"""From here on not every integer is a float."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,9 @@ class Result:
         """Return the rows as a pandas frame."""
         import pandas as pd
 
-        return pd.DataFrame.from_records(list(self.rows), columns=list(self.columns))
+        # from objects, as integers beside a NULL would otherwise become floats and lose digits
+        frame = pd.DataFrame(list(self.rows), columns=list(self.columns), dtype=object)
+        return frame.apply(_typed) if self.columns else frame
 
 
 class Index:
@@ -152,7 +158,7 @@ class Index:
         with self._asked(sql, timeout) as (connection, expired):
             cursor = connection.execute(sql)
             described = cursor.description or []
-            _fetch(cursor, skip, expired, timeout)
+            _skip(cursor, skip, expired, timeout)
             rows = _fetch(cursor, _MOST_ROWS if limit is None else limit + 1, expired, timeout)
         if limit is None and len(rows) == _MOST_ROWS:
             raise QueryError(f"the answer has {_MOST_ROWS:,} rows or more; ask for less with LIMIT")
@@ -177,12 +183,7 @@ class Index:
                     with _ctrl_c():
                         yield connection, expired
                 except _DAMAGE as error:
-                    with suppress(OSError):
-                        self.path.unlink()
-                    raise StoreIndexError(
-                        f"the index {self.path} is damaged; delete it where it is still there, and "
-                        f"the next command rebuilds it: {error}"
-                    ) from error
+                    raise self._damaged(error) from error
                 except (duckdb.OutOfMemoryException, MemoryError) as error:
                     raise QueryError(
                         f"the statement needs more than {_SEALED['memory_limit']} of memory; "
@@ -191,7 +192,18 @@ class Index:
                 except duckdb.Error as error:
                     if expired.is_set():
                         raise _stopped(timeout) from error
+                    if type(error) is duckdb.Error:  # what no kind of error is: a wrong checksum
+                        raise self._damaged(error) from error
                     raise QueryError(str(error)) from error
+
+    def _damaged(self, error: duckdb.Error) -> StoreIndexError:
+        """Remove the index, so that the next question rebuilds it; return what to raise."""
+        with suppress(OSError):
+            self.path.unlink()
+        return StoreIndexError(
+            f"the index {self.path} is damaged; delete it where it is still there, and "
+            f"the next command rebuilds it: {error}"
+        )
 
     def export_parquet(self, sql: str, target: Path, *, timeout: float = 60.0) -> None:
         """Write the rows of one read-only statement to a Parquet file, complete or not at all."""
@@ -373,7 +385,19 @@ def _open_sealed(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.close()
 
 
+def _typed(column: pd.Series) -> pd.Series:
+    """Return a column of objects with the type that pandas finds for it, where no digit is lost."""
+    large = any(isinstance(value, int) and abs(value) > _EXACT for value in column)
+    return column if large else column.infer_objects()
+
+
 def _require_one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    if len(sql) > _LONGEST or _depth(sql) > _DEEPEST:
+        # DuckDB's parser takes minutes for what is longer or deeper and cannot be interrupted
+        raise QueryError(
+            f"a statement has {_LONGEST:,} characters at most and its brackets are nested "
+            f"{_DEEPEST} deep at most"
+        )
     try:
         statements = connection.extract_statements(sql)
     except (duckdb.Error, TypeError, UnicodeError) as error:
@@ -386,6 +410,13 @@ def _require_one_reading_statement(connection: duckdb.DuckDBPyConnection, sql: s
             f"{kind} statements are not permitted: the store is read-only here. "
             "Use SELECT, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN."
         )
+
+
+def _depth(sql: str) -> int:
+    """Return how deep the statement's brackets are nested, those within its strings included."""
+    steps = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+    depths = itertools.accumulate(steps.get(character, 0) for character in sql)
+    return max(depths, default=0)
 
 
 @contextmanager
@@ -409,12 +440,25 @@ def _interrupted_after(
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
     """Return the column names with repeated ones numbered, as frames need them distinct."""
-    unique: list[str] = []
+    unique: dict[str, None] = {}
+    others, numbers = set(names), dict.fromkeys(names, 2)
     for name in names:
-        candidates = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(2)))
-        taken = {*unique, *(other for other in names if other != name)}
-        unique.append(next(c for c in candidates if c not in taken))
+        new = name
+        while new in unique or (new != name and new in others):
+            new = f"{name}_{numbers[name]}"
+            numbers[name] += 1
+        unique[new] = None
     return tuple(unique)
+
+
+def _skip(
+    cursor: duckdb.DuckDBPyConnection, count: int, expired: threading.Event, timeout: float
+) -> None:
+    """Take rows from the cursor and keep none."""
+    while count > 0 and (part := cursor.fetchmany(min(_PART, count))):
+        count -= len(part)
+        if expired.is_set():
+            raise _stopped(timeout)
 
 
 def _fetch(

@@ -18,7 +18,7 @@ from dashboard import (
     queries,
 )
 from dashboard.marks import VERDICTS, labelled
-from dashboard.markup import badge, legend, plain_markdown, run_links
+from dashboard.markup import badge, command_markdown, legend, plain_markdown, run_links
 from dashboard.page import (
     chart,
     chosen_paper,
@@ -207,9 +207,7 @@ def _runs(row: dict[str, Any], claim: dict[str, Any]) -> None:
             for signature in queries.runs(data.ask, run_ids)["signature"]:
                 st.code(signature, language=None, wrap_lines=True)
     else:
-        command = (
-            f"`fwp rerun {claim['experiment']}`" if claim["experiment"] else "`fwp rerun --list`"
-        )
+        command = command_markdown(f"fwp rerun {claim['experiment'] or '--list'}")
         empty(f"No run has measured this claim. See {command}.")
     if claim["derivation"] is None:
         _curves(run_ids, claim, row)

@@ -119,13 +119,13 @@ def _one_source(sources: dict[str, dict[str, Any]]) -> None:
     row = sources[chosen]
     html(source_card(row))
     if row["grade"] == "captured":
-        _archived(chosen)
+        _archived(chosen, row["sha256"])
     elif row["facts"]:
         st.caption("What was copied from it")
         table(frames.pairs(row["facts"]), label="What was copied from the source")
 
 
-def _archived(evidence_id: str) -> None:
+def _archived(evidence_id: str, sha256: str | None) -> None:
     """Show the bytes of a captured source as text, which a browser never takes for a page."""
     try:
         opened = open_capture(data.home(), evidence_id)
@@ -136,8 +136,13 @@ def _archived(evidence_id: str) -> None:
     capture = opened.capture
     st.text(
         f"{capture.size:,} bytes of {capture.media_type}, answered with status {capture.status} "
-        f"at {capture.fetched:%Y-%m-%d %H:%M} UTC. Hashed again just now: the sha256 is right."
+        f"at {capture.fetched:%Y-%m-%d %H:%M} UTC, hashed again just now."
     )
+    if sha256 in (None, capture.sha256):
+        st.text("The sha256 is right.")
+    else:
+        st.error("The record names another sha256 than these bytes have:")
+        st.code(capture.sha256, language=None, wrap_lines=True)
     if opened.text is None:
         st.text("These bytes are no text, so they are not shown.")
     else:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard import address, data, figure_charts, figure_queries, frames
 from dashboard.figure_queries import MODE_NAMES, MODES
+from dashboard.markup import command_markdown
 from dashboard.page import chart, chosen_part, counted, empty, table
 
 _CAPTIONS = (
@@ -94,7 +95,7 @@ def _by_size(
 
 def _how(experiment: str, mode: str) -> str:
     stream = "" if mode == "weightiest" else f" --stream {mode}"
-    return f"`fwp rerun {experiment}{stream}`"
+    return command_markdown(f"fwp rerun {experiment}{stream}")
 
 
 def _over_training(paper_id: str, row: dict[str, Any], mode: str) -> None:

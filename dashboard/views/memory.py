@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import address, memory, memory_charts
+from dashboard.markup import plain_markdown
 from dashboard.page import chart, empty, table
 from records.errors import ConfigError
 
@@ -61,7 +62,8 @@ def _number(label: str, key: str, default: float, bounds: tuple[float, float, fl
             wanted = float(st.query_params.get(key, default))
         except ValueError:
             wanted = default
-        st.session_state[key] = min(high, max(low, wanted)) if wanted == wanted else default
+        known = min(high, max(low, wanted)) if wanted == wanted else default
+        st.session_state[key] = round(low + round((known - low) / step) * step, 6)
     value = float(st.slider(label, low, high, step=step, key=key, format="%g"))
     address.keep(key, f"{value:g}")
     return value
@@ -85,7 +87,7 @@ def _own_pairs(d_key: int, beta: float, orthogonal: bool) -> None:
     try:
         writes = memory.parse_writes(text)
     except ConfigError as error:
-        empty(str(error))
+        empty(plain_markdown(str(error)))
         return
     found = memory.read_back(writes, d_key, beta, orthogonal=orthogonal)
     table(_summary(found), label="For each key the digit last written and what each rule returns")

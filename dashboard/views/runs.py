@@ -73,7 +73,7 @@ def _took(seconds: float) -> str:
 
 def _compare(runs: pd.DataFrame) -> None:
     st.subheader("Runs compared", anchor="curves")
-    address.start_several("compared", list(runs["run_id"]))
+    address.start_several("compared", list(runs["run_id"]), MOST_COMPARED)
     chosen = st.multiselect(
         "Runs",
         list(runs["run_id"]),
@@ -105,7 +105,8 @@ def _differences(runs: pd.DataFrame) -> None:
     table(frames.differences(runs), label="Settings that are not the same in these runs")
     st.caption("What each measured")
     measured = queries.compared_metrics(data.ask, list(runs["run_id"]))
-    wide = measured.pivot(index="name", columns="run_id", values="value")[list(runs["run_id"])]
+    wide = measured.pivot(index="name", columns="run_id", values="value")
+    wide = wide.reindex(columns=list(runs["run_id"]))
     wide = wide.reindex(list(dict.fromkeys(measured["name"]))).reset_index()
     wide.columns.name = None
     table(wide, label="Metrics of these runs side by side")

@@ -87,7 +87,8 @@ def _page() -> int:
     """Return the page of the result that the reader wants."""
     if "page" not in st.session_state:
         wanted = st.query_params.get("page", "")
-        known = wanted.isascii() and wanted.isdecimal() and 0 < int(wanted) <= _MOST_PAGES
+        number = wanted.isascii() and wanted.isdecimal() and len(wanted) < len(str(_MOST_PAGES)) + 1
+        known = number and 0 < int(wanted) <= _MOST_PAGES
         st.session_state["page"] = int(wanted) if known else 1
     return int(st.session_state["page"])
 
@@ -106,7 +107,7 @@ def _size(result: Result, page: int, rows: int) -> None:
 
 def _chart(frame: pd.DataFrame) -> None:
     """Draw the rows, where the reader asks for it and there is a number to draw."""
-    numbers = list(frame.select_dtypes("number").columns)
+    numbers = list(frame.select_dtypes("number", exclude="timedelta").columns)
     if frame.empty or not numbers:
         return
     address.start_one("draw", charts.RESULT_MARKS)
@@ -129,7 +130,9 @@ def _chart(frame: pd.DataFrame) -> None:
 def _column(label: str, key: str, columns: list[str], index: int | None) -> str | None:
     """Return the column that the reader chooses, or the address names."""
     address.start_one(key, columns)
-    chosen = st.selectbox(label, columns, index=index, key=key, placeholder="none")
+    if index is not None and key not in st.session_state:
+        st.session_state[key] = columns[index]
+    chosen = st.selectbox(label, columns, index=None, key=key, placeholder="none")
     address.keep(key, chosen)
     return chosen
 

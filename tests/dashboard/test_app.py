@@ -295,7 +295,7 @@ def test_rows_can_be_drawn_as_the_address_says(homed: Workspace) -> None:
     assert (at.selectbox(key="x").value, at.selectbox(key="y").value) == ("kind", "claims")
 
 
-@pytest.mark.parametrize("page", ["0", "-1", "x", "1e9", "²", "99999999999999999999"])
+@pytest.mark.parametrize("page", ["0", "-1", "x", "1e9", "²", "9" * 5_000])
 def test_an_unusable_page_number_is_the_first_page(homed: Workspace, page: str) -> None:
     at = opened("sql", q="SELECT * FROM range(1500)", page=page)
     assert not at.exception
@@ -343,7 +343,7 @@ def captured(workspace: Workspace, body: bytes, media_type: str) -> str:
 def test_archived_text_is_shown_in_parts(homed: Workspace) -> None:
     body = "a" * PART + "the end"
     at = opened("evidence", source=captured(homed, body.encode(), "text/plain"))
-    assert "the sha256 is right" in texts(at)
+    assert "The sha256 is right" in texts(at)
     assert "the end" not in texts(at)
     at.number_input(key="part").set_value(2).run()
     assert "the end" in texts(at)
@@ -446,3 +446,69 @@ def test_a_number_of_a_smaller_scale_is_marked_as_such(
 
 def test_no_sentence_of_the_code_is_on_a_page() -> None:
     assert "--runner.magicEnabled=false" in command("localhost", 1)
+
+
+def test_the_chosen_paper_stays_chosen_on_the_next_page(
+    homed: Workspace, hostile: Workspace
+) -> None:
+    at = opened("claims", paper="0-hostile")
+    at.selectbox(key="paper").select("2102.11174").run()
+    at.switch_page("views/citations.py").run()
+    assert at.selectbox(key="paper").value == "2102.11174"
+    at.selectbox(key="paper").select("0-hostile").run()
+    at.switch_page("views/overview.py").run()
+    assert at.selectbox(key="paper").value == "0-hostile"
+    assert at.query_params["paper"] == "0-hostile"
+
+
+def test_pairs_are_never_markdown(homed: Workspace) -> None:
+    (note,) = opened("memory", pairs="![](http://127.0.0.1:9/x.png)").info
+    assert "![](" not in note.value
+
+
+def test_a_number_of_the_address_is_put_onto_its_step(homed: Workspace) -> None:
+    at = opened("memory", d="7.6", passes="1.5")
+    assert at.slider(key="d").value == 8
+    assert at.slider(key="passes").value in (1, 2)
+
+
+def test_a_hash_that_is_not_that_of_the_bytes_is_told(homed: Workspace) -> None:
+    evidence_id = captured(homed, b"x", "text/plain")
+    record = Evidence(
+        evidence_id=evidence_id, source="S", authority="note", grade="captured", kind="page",
+        sha256="f" * 64,
+    )  # fmt: skip
+    homed.append("import/wrong-hash", [record])
+    shown = texts(opened("evidence", source=evidence_id))
+    assert "names another sha256" in shown
+    assert "The sha256 is right" not in shown
+
+
+def test_the_same_run_is_compared_once_and_eight_at_most(
+    homed: Workspace, run_of: Callable[..., Run]
+) -> None:
+    runs = [run_of("some/claim", "loss", 1.0, suffix=f"-{n}") for n in range(10)]
+    homed.append("run/ten", runs)
+    at = AppTest.from_file(APP, default_timeout=60).run()
+    at.switch_page("views/runs.py")
+    at.query_params["compared"] = [runs[0].run_id] * 2 + [run.run_id for run in runs]
+    at.run()
+    assert not at.exception
+    assert at.multiselect(key="compared").value == [run.run_id for run in runs[:8]]
+
+
+@pytest.mark.parametrize("draw", ["bars", "lines", "points"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT INTERVAL 1 DAY AS d, 1 AS n",
+        "SELECT MAP {DATE '2020-01-01': 1} AS m, 1 AS n",
+        "SELECT 1.5 AS x, 'a' AS y",
+        "SELECT 1 AS index, 2 AS series, true AS x",
+        "SELECT 'nan'::DOUBLE AS n, 'inf'::FLOAT AS m",
+        "SELECT NULL::INTEGER AS n, now() AS t",
+    ],
+)
+def test_any_result_can_be_drawn(homed: Workspace, statement: str, draw: str) -> None:
+    at = opened("sql", q=statement, draw=draw)
+    assert not at.error

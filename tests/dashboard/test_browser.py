@@ -243,7 +243,7 @@ def test_archived_pages_are_text(page: Page, address: str, home: Path, hostile_t
         ],
     )  # fmt: skip
     visit(page, address, "evidence", source=kept.evidence_id)
-    page.get_by_text("the sha256 is right").wait_for()
+    page.get_by_text("The sha256 is right").wait_for()
     assert hostile_text in page.locator("[data-testid=stCode]").last.inner_text()
     assert page.evaluate("typeof window.hacked") == "undefined"
 

@@ -128,3 +128,9 @@ def test_every_link_of_the_store_is_one_row(fresh: Workspace) -> None:
     links = citation_queries.links(lambda sql: fresh.query(sql).frame(), "2102.11174")
     (count,) = fresh.query("SELECT count(*) FROM citations").rows[0]
     assert len(citation_frames.merged(links)) == len(links) == count
+
+
+def test_a_link_of_an_unknown_source_is_still_a_link() -> None:
+    unknown = LINKS.iloc[[2]].assign(source=math.nan, grade=math.nan)
+    links = citation_frames.merged(pd.concat([LINKS, unknown]))
+    assert links.loc[links["other_id"] == "c", "source"].tolist() == ["map; API"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dashboard import frames
-from dashboard.markup import badge, link, marked, plain_markdown, safe_url
+from dashboard.markup import badge, command_markdown, link, marked, plain_markdown, safe_url
 
 CLAIMS = pd.DataFrame(
     {
@@ -81,7 +81,7 @@ def test_showable_turns_what_tables_cannot_hold_into_text() -> None:
     assert shown["list"][0] == "a; b"
     assert frames.is_missing(shown["list"][1])
     assert shown["huge"][0] == str(2**80)
-    assert list(shown["mixed"]) == ['{"a": 1}', '"1.5"']
+    assert list(shown["mixed"]) == ['{"a": 1}', "1.5"]
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,24 @@ def test_changes_stand_as_before_and_now() -> None:
         {"subject": ["venue: icml"], "before": [None], "after": ["verified"], "kind": ["status"]}
     )
     assert frames.changes_table(changes).to_numpy().tolist() == [["venue: icml", "–", "✓ verified"]]
+
+
+def test_decimals_are_numbers_where_no_digit_is_lost() -> None:
+    frame = pd.DataFrame({"short": [Decimal("1.5"), None], "long": [Decimal(10) ** 20 + 1, None]})
+    shown = frames.showable(frame)
+    assert shown["short"].tolist()[0] == 1.5
+    assert shown["short"].dtype == float
+    assert shown["long"].tolist()[0] == "100000000000000000001"
+
+
+def test_keys_and_mixed_values_become_text() -> None:
+    import io
+
+    frame = pd.DataFrame({"map": [{1.5: 2}], "a": [1]}, dtype=object)
+    mixed = pd.DataFrame({"u": [1, "x"]}, dtype=object)
+    assert frames.showable(frame)["map"].tolist() == ['{"1.5": 2}']
+    assert pd.read_parquet(io.BytesIO(frames.parquet(mixed)))["u"].tolist() == ["1", "x"]
+
+
+def test_a_command_stays_code_whatever_it_holds() -> None:
+    assert command_markdown("fwp rerun a` ![](http://x)") == "`fwp rerun a' ![](http://x)`"

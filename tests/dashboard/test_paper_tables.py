@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from dashboard import paper_tables
+from records.models import Claim
 from records.workspace import Workspace
 
 
@@ -94,3 +95,30 @@ def test_table_2_of_the_paper_is_laid_out_as_printed(fresh: Workspace) -> None:
     assert heads[:6] == ["model", "rule", *columns]
     first = [text.split()[0] for text in texts(body, "td")[:4]]
     assert first == ["33.0", "34.1", "27.9", "29.6"]  # Table 2, Transformer
+
+
+def test_small_numbers_keep_their_digits() -> None:
+    cells = [cell("A", "valid", 1e-5), cell("A", "test", 2.5e-6), cell("B", "valid", 3.0)]
+    shown = [text.split()[0] for text in texts(only(cells), "td") if text]
+    assert shown == ["0.0000100", "0.0000025", "3.0000000"]
+
+
+def test_claims_of_equal_conditions_share_a_cell() -> None:
+    cells = [cell("A", "valid", 1.0), cell("A", "valid", 2.0)]
+    assert texts(only(cells), "td") == ["1 ○ not run 2 ○ not run"]
+
+
+def test_a_table_of_an_absurd_number_is_no_table(fresh: Workspace) -> None:
+    claim = fresh.query("SELECT * FROM claims WHERE locator = 'Table 2' LIMIT 1").dicts()[0]
+    fresh.append(
+        "import/absurd",
+        [
+            Claim(
+                claim_id="absurd", paper_id=claim["paper_id"], kind="cost",
+                locator="Table " + "9" * 30, statement="s", metric="m", claimed=1.0,
+                conditions={}, evidence_id=claim["evidence_id"],
+            )
+        ],
+    )  # fmt: skip
+    cells = paper_tables.cells(lambda sql: fresh.query(sql).frame(), claim["paper_id"])
+    assert "absurd" not in set(cells["claim_id"])

@@ -363,3 +363,41 @@ def test_a_folder_in_the_place_of_the_index_is_an_error(workspace: Workspace) ->
     index.path.mkdir()
     with pytest.raises(WorkspaceError, match="cannot write the index"):
         index.refresh()
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT " + "(" * 5_000, "SELECT 1" + " UNION ALL SELECT 1" * 20_000, "(" * 200_000]
+)
+def test_what_the_parser_would_take_minutes_for_is_refused_at_once(
+    workspace: Workspace, sql: str
+) -> None:
+    with pytest.raises(QueryError, match="characters at most and its brackets"):
+        workspace.query(sql)
+
+
+def test_many_columns_of_one_name_are_numbered(workspace: Workspace) -> None:
+    columns = workspace.query("SELECT " + ", ".join(["1 AS a"] * 3_000) + ", 2 AS a_2").columns
+    assert len(set(columns)) == 3_001
+    assert columns[:3] == ("a", "a_3", "a_4")
+
+
+def test_rows_can_be_left_out_before_the_first(workspace: Workspace) -> None:
+    result = workspace.query("SELECT * FROM range(5_000)", limit=2, skip=3_000)
+    assert (result.rows, result.truncated) == (((3_000,), (3_001,)), True)
+    assert workspace.query("SELECT 1", limit=2, skip=5).rows == ()
+
+
+def test_large_integers_beside_a_null_keep_their_digits(workspace: Workspace) -> None:
+    frame = workspace.query("SELECT 9007199254740993 AS n UNION ALL SELECT NULL").frame()
+    assert frame["n"].tolist()[0] == 2**53 + 1
+
+
+def test_an_index_with_a_wrong_checksum_is_removed_and_rebuilt(workspace: Workspace) -> None:
+    (count,) = workspace.query("SELECT count(*) FROM logged_curves").rows[0]
+    path = workspace.home / "index.duckdb"
+    content = bytearray(path.read_bytes())
+    content[20_000:] = bytes(byte ^ 0xFF for byte in content[20_000:])
+    path.write_bytes(content)
+    with suppress(StoreIndexError):
+        workspace.query("SELECT sum(value) FROM logged_curves")
+    assert workspace.query("SELECT count(*) FROM logged_curves").rows[0][0] == count
